@@ -1,0 +1,43 @@
+"""Assay: the release gate for AI workflows. Evidence goes in; scores, a grade and a decision come out.
+
+The public names load when they are first used, so that `import assay` costs nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from assay.errors import AssayError, ExitCode
+    from assay.grading.explain import Explanation
+    from assay.pipeline import explain, grade, score
+    from assay.records.evidence import Run
+    from assay.records.grade import Grade
+    from assay.records.scorecard import Scorecard
+
+__version__ = "0.1.0"
+__all__ = ["AssayError", "ExitCode", "Explanation", "Grade", "Run", "Scorecard", "explain", "grade", "score"]
+
+_HOMES = {
+    "AssayError": "assay.errors",
+    "ExitCode": "assay.errors",
+    "Explanation": "assay.grading.explain",
+    "Grade": "assay.records.grade",
+    "Run": "assay.records.evidence",
+    "Scorecard": "assay.records.scorecard",
+    "explain": "assay.pipeline",
+    "grade": "assay.pipeline",
+    "score": "assay.pipeline",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

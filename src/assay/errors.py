@@ -1,0 +1,175 @@
+"""Every exception of the product, and the exit codes they end in.
+
+    AssayError                     code, message, where, fix
+    ├── InputError                 what came in is malformed                       exit 3
+    │   ├── EvidenceError          a run or a scorecard
+    │   ├── FormulaError           a raw score its formula does not accept
+    │   └── ShelfError             a profile, policy or rubric
+    ├── NotEnoughEvidence          nothing, or too little, to judge                exit 4
+    └── UsageError                 the command line was misused                    exit 2
+
+A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
+`API-` the Python interface. Anything else that escapes is a fault of ours and ends in exit 5.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ExitCode(IntEnum):
+    """What a command says to its caller. Only `PASSED` opens a gate."""
+
+    PASSED = 0
+    FAILED = 1
+    MISUSE = 2
+    MALFORMED = 3
+    NOT_ENOUGH = 4
+    FAULT = 5
+
+
+EXIT_CODES_TEXT = (
+    "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not enough evidence · 5 a fault of ours"
+)
+
+CODES: dict[str, str] = {
+    "SCO-001": "A raw score is outside the range its formula accepts.",
+    "SCO-002": "No formula has this id.",
+    "SCO-003": "A raw score is not of the shape its formula accepts (a numeric string is not a number).",
+    "SCO-004": "A weight is negative, not a number, or all weights are zero.",
+    "SCO-005": "A formula's parameters are missing, unknown or contradictory.",
+    "SCO-006": "There is nothing to divide by: no comparisons, or a total of zero.",
+    "SCO-007": "Counts contradict each other: more passed than there are, or a negative count.",
+    "SCO-010": "No profile serves this family, or the run names none.",
+    "SCO-011": "A run is not of the shape `assay.run/1`.",
+    "SCO-012": "A rubric's criterion does not fit the profile it overrides.",
+    "SCO-013": "A name is not an identifier.",
+    "GRD-101": "A scorecard is not of the shape `assay.scorecard/1`.",
+    "GRD-102": "Two criteria of one scorecard have the same name.",
+    "GRD-103": "A scorecard lacks a raw score.",
+    "GRD-104": "A critical floor is ambiguous, outside its scale, or of an unknown unit.",
+    "GRD-105": "The pass threshold is not a number from 0 to 100.",
+    "GRD-106": "There are no criteria to grade.",
+    "GRD-107": "A gate's verdict is not true, false or null; a gate carries no weight.",
+    "FIL-001": "A file cannot be read.",
+    "FIL-002": "A file is not the JSON or YAML it should be.",
+    "FIL-003": "A key stands twice in one object.",
+    "FIL-004": "A file, a line or a nesting is beyond the limit.",
+    "FIL-005": "There is nothing in the file.",
+    "FIL-006": "A document is of a kind this command does not read.",
+    "FIL-007": "A run id appears more than once.",
+    "FIL-008": "A file cannot be written.",
+    "LIB-001": "Nothing on the shelf has this name.",
+    "LIB-002": "A shelf file does not hold what its kind must hold.",
+    "LIB-003": "A published version has changed.",
+    "LIB-004": "An anti-pattern was found on the shelf.",
+    "CLI-001": "The command line does not say what to do.",
+    "CNF-001": "A conformance file is not a list of cases.",
+    "API-001": "A Python object is not of the shape the call takes.",
+    "ERR-001": "A fault of ours.",
+}
+"""Every error code with its meaning; `docs/reference/errors.md` is made from it."""
+
+
+class Fault:
+    """One thing wrong with one input: where, what, and what to do."""
+
+    __slots__ = ("code", "file", "fix", "line", "message", "path")
+
+    def __init__(self, message: str, *, code: str = "FIL-002", file: str = "", line: int | None = None, path: str = "", fix: str = "") -> None:
+        self.code = code
+        self.file = file
+        self.line = line
+        self.path = path
+        self.message = message
+        self.fix = fix
+
+    def __repr__(self) -> str:
+        return f"Fault({self.text()!r})"
+
+    def text(self) -> str:
+        """One line for a person: line number, path, message and fix."""
+        where = "  ".join(part for part in (f"line {self.line}" if self.line is not None else "", f"{self.path}:" if self.path else "") if part)
+        body = f"{self.message} {self.fix}".rstrip()
+        return f"{where} {body}" if where else body
+
+    def as_dict(self) -> dict[str, object]:
+        """The shape `faults[]` has in every JSON document."""
+        return {"file": self.file, "line": self.line, "code": self.code, "path": self.path, "message": f"{self.message} {self.fix}".rstrip()}
+
+
+class AssayError(Exception):
+    """An error with a code, a place and a remedy."""
+
+    exit_code = ExitCode.FAULT
+
+    def __init__(self, code: str, message: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        head = f"{self.where}: " if self.where else ""
+        return f"{head}{self.message} {self.fix}".rstrip()
+
+    def __reduce__(self) -> tuple[object, ...]:  # worker processes hand errors to their parent
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form: `{"error": {"code", "message", "where", "fix"}}`."""
+        return {"error": {"code": self.code, "message": self.message, "where": self.where, "fix": self.fix}}
+
+
+def _rebuild(kind: type[AssayError], state: dict[str, object]) -> AssayError:
+    error = kind.__new__(kind)
+    error.__dict__.update(state)
+    error.args = (state["message"],)
+    return error
+
+
+class InputError(AssayError):
+    """What came in is malformed. Carries every fault that was found, not only the first."""
+
+    exit_code = ExitCode.MALFORMED
+
+    def __init__(self, code: str, message: str, *, where: str = "", fix: str = "", faults: Sequence[Fault] = ()) -> None:
+        super().__init__(code, message, where=where, fix=fix)
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return super().__str__()
+        count = f"{len(self.faults)} fault{'s' if len(self.faults) != 1 else ''}"
+        lines = [f"{self.where}: {count}" if self.where else count]
+        lines += [f"  {fault.text()}" for fault in self.faults]
+        return "\n".join(lines)
+
+
+class EvidenceError(InputError):
+    """A run or a scorecard is malformed."""
+
+
+class FormulaError(InputError):
+    """A raw score that its formula does not accept."""
+
+
+class ShelfError(InputError):
+    """A profile, policy or rubric is malformed, unknown or has changed."""
+
+
+class NotEnoughEvidence(AssayError):
+    """There is nothing, or too little, to judge; that never passes."""
+
+    exit_code = ExitCode.NOT_ENOUGH
+
+
+class UsageError(AssayError):
+    """The command line does not say what to do."""
+
+    exit_code = ExitCode.MISUSE

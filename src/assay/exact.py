@@ -1,0 +1,191 @@
+"""Exact decimal arithmetic: the one definition of score, rounding and band comparison.
+
+A number enters as the decimal text it was written in; a float enters by its shortest repr. Inside, everything is an integer: a norm is a
+count of billionths (`NORM_ONE` of them make 1), a score is a count of hundredths of a point. Leaving, a value is shown as a float: 9 decimals
+on 0..1 and 2 decimals on 0..100 always survive that, because the shortest repr of the nearest float is the same decimal again.
+No float is ever compared with an edge. SQL engines do the same sums on the same integers and get the same letters.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Number = int | float | Decimal
+"""What counts as a number. `True` does not, a numeric string does not, NaN and the infinities do not."""
+
+NORM_DIGITS = 9
+NORM_ONE = 10**NORM_DIGITS
+SCORE_DIGITS = 2
+SCORE_ONE = 10**SCORE_DIGITS
+SCORE_MAX = 100 * SCORE_ONE
+
+MAX_DIGITS = 100
+"""Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
+MAX_EXPONENT = 300
+
+
+class Ratio(NamedTuple):
+    """An exact quotient with a positive denominator."""
+
+    num: int
+    den: int
+
+
+def ratio(value: object) -> Ratio:
+    """The exact value of a number.
+
+    >>> ratio(0.35)
+    Ratio(num=7, den=20)
+    >>> ratio(Decimal("1.50"))
+    Ratio(num=3, den=2)
+    >>> ratio("0.35")
+    Traceback (most recent call last):
+        ...
+    ValueError: '0.35' is a string, not a number
+    """
+    kind = type(value)
+    if kind is int:
+        if -(2**332) < value < 2**332:  # type: ignore[operator]  # 2**332 is just below 10**100
+            return Ratio(value, 1)  # type: ignore[arg-type]
+        raise ValueError(f"the number has more than {MAX_DIGITS} digits")
+    if kind is float:
+        number = Decimal(repr(value))
+    elif kind is Decimal:
+        number = value  # type: ignore[assignment]
+    else:
+        raise ValueError(_not_a_number(value))
+    if not number.is_finite():
+        raise ValueError(f"{number} is not a finite number")
+    exponent = number.adjusted()
+    if not -MAX_EXPONENT <= exponent <= MAX_EXPONENT:
+        raise ValueError(f"{number} is beyond the range of numbers read here (1e-{MAX_EXPONENT} to 1e{MAX_EXPONENT})")
+    if kind is Decimal and len(number.as_tuple().digits) > MAX_DIGITS:
+        raise ValueError(f"the number has more than {MAX_DIGITS} digits")
+    return Ratio(*number.as_integer_ratio())
+
+
+def is_number(value: object) -> bool:
+    """Whether `ratio` accepts it.
+
+    >>> is_number(3), is_number(True), is_number("3"), is_number(float("nan"))
+    (True, False, False, False)
+    """
+    try:
+        ratio(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _not_a_number(value: object) -> str:
+    if isinstance(value, bool):
+        return f"{str(value).lower()} is true or false, not a number"
+    if isinstance(value, str):
+        return f"{value!r} is a string, not a number"
+    if value is None:
+        return "null is not a number"
+    return f"{type(value).__name__} is not a number"
+
+
+def quantise(num: int, den: int, digits: int) -> int:
+    """num/den as a count of 10**-digits, halves away from zero. `den` is positive.
+
+    >>> quantise(59995, 1000, 2), quantise(-1, 8, 2)
+    (6000, -13)
+    """
+    scaled = num * 10**digits
+    if scaled < 0:
+        return -((-2 * scaled + den) // (2 * den))
+    return (2 * scaled + den) // (2 * den)
+
+
+def norm_of(value: Ratio) -> int:
+    """A quotient as billionths, half-up.
+
+    >>> norm_of(Ratio(18, 22))
+    818181818
+    """
+    return (2 * value.num * NORM_ONE + value.den) // (2 * value.den)
+
+
+def scaled(value: object, digits: int) -> int:
+    """A number as a count of 10**-digits, half-up.
+
+    >>> scaled(89.995, 2)
+    9000
+    """
+    exact = ratio(value)
+    return quantise(exact.num, exact.den, digits)
+
+
+def whole_weights(weights: Iterable[Ratio]) -> tuple[int, ...]:
+    """Weights over a common denominator, so that sums of them are sums of integers.
+
+    >>> whole_weights([ratio(0.35), ratio(0.25)])
+    (7, 5)
+    """
+    listed = tuple(weights)
+    common = lcm(*(weight.den for weight in listed)) if listed else 1
+    return tuple(weight.num * (common // weight.den) for weight in listed)
+
+
+def weighted_score(norms: Sequence[int], weights: Sequence[int]) -> int:
+    """Weighted mean of norms in hundredths of a point on 0..100, half-up. The weights are whole and their sum is positive.
+
+    >>> weighted_score([899_950_000], [1])
+    9000
+    """
+    total = sum(weights)
+    top = sum(map(int.__mul__, weights, norms))
+    return (2 * top * SCORE_MAX + total * NORM_ONE) // (2 * total * NORM_ONE)
+
+
+def total_needed(score: int, weight_sum: int) -> int:
+    """Smallest weighted sum of norms whose `weighted_score` is at least `score`.
+
+    The inverse of the rounding in `weighted_score`: what "the next letter needs" is computed from it, so that it is exact.
+
+    >>> weighted_score([total_needed(9000, 1)], [1]), weighted_score([total_needed(9000, 1) - 1], [1])
+    (9000, 8999)
+    """
+    return -((-(2 * score - 1) * weight_sum * NORM_ONE) // (2 * SCORE_MAX)) if score > 0 else 0
+
+
+def shrink(norm: int, n: int, *, prior: Ratio, k: Ratio) -> int:
+    """(n*norm + k*prior) / (n + k) in billionths, half-up: a small sample is pulled towards the prior.
+
+    >>> shrink(NORM_ONE, 5, prior=ratio(0.5), k=ratio(20))
+    600000000
+    """
+    num = n * norm * k.den * prior.den + k.num * prior.num * NORM_ONE
+    den = (n * k.den + k.num) * prior.den
+    if den <= 0:
+        raise ValueError("n + k must be positive")
+    return (2 * num + den) // (2 * den)
+
+
+def total(values: Iterable[object], digits: int) -> int:
+    """The sum of numbers as a count of 10**-digits, half-up: added exactly, rounded once.
+
+    >>> total([0.1, 0.2, Decimal("0.3")], 2)
+    60
+    """
+    num, den = 0, 1
+    for value in values:
+        part = ratio(value)
+        num, den = num * part.den + part.num * den, den * part.den
+    return quantise(num, den, digits)
+
+
+def shown(value: int, digits: int) -> float:
+    """A count of 10**-digits as the float whose shortest repr is that decimal.
+
+    >>> shown(6999, 2)
+    69.99
+    """
+    return value / 10**digits

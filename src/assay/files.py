@@ -1,0 +1,336 @@
+"""Reading what others wrote, and writing so that nothing is ever half there.
+
+JSON comes in with its numbers as decimal text, duplicate keys refused, nesting and size limited. YAML comes in through its events: the core schema
+only (`yes` is a word, `012` is a word), no tags, no anchors, every key with its line. Writing goes to a temporary file that is renamed when it is
+whole. What a document means is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import jiter
+
+from assay.errors import Fault, InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_LINE = 64 * 1024 * 1024
+MAX_YAML = 1024 * 1024
+MAX_YAML_DEPTH = 40
+
+Path = tuple[str | int, ...]
+
+
+class Document(NamedTuple):
+    """One parsed document and where it began. `lines` maps a path inside it to a line, where that is known."""
+
+    tree: Any
+    file: str
+    line: int | None = None
+    lines: dict[Path, int] | None = None
+
+
+class Unread(NamedTuple):
+    """A line of a stream that is no document, with its fault."""
+
+    fault: Fault
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def parse_json(data: bytes) -> Any:
+    """A JSON document, every number exact. Raises ValueError with the parser's words.
+
+    >>> parse_json(b'{"weight": 0.10}')
+    {'weight': Decimal('0.10')}
+    """
+    return jiter.from_json(data, allow_inf_nan=False, catch_duplicate_keys=True, float_mode="decimal", cache_mode="keys")
+
+
+def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -> Fault:
+    """What the parser's complaint means, and where."""
+    message = str(error)
+    place = re.search(r" at line (\d+) column (\d+)$", message)
+    text = message[: place.start()] if place else message
+    row, column = (int(place[1]), int(place[2])) if place else (1, 1)
+    at_line = row if line is None else line
+    if data[:3] == b"\xef\xbb\xbf":
+        return Fault("starts with a byte-order mark (BOM).", fix="Save it as UTF-8 without one.", file=file, line=at_line)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:
+        return Fault("is not UTF-8 text.", fix="JSON here is UTF-8.", file=file, line=at_line)
+    if text.startswith("Detected duplicate key"):
+        key = text[len("Detected duplicate key ") :]
+        return Fault(f"the key {key} stands twice in one object (column {column}).", code="FIL-003", fix="Which one holds? Keep one.", file=file, line=at_line)
+    if text.startswith("recursion limit"):
+        return Fault("nests more than 200 deep.", code="FIL-004", file=file, line=at_line)
+    rows = data.split(b"\n", row)
+    here = rows[row - 1][max(0, column - 1) : column + 8] if len(rows) >= row else b""
+    word = re.search(rb"-?(NaN|Infinity|nan|inf)", (rows[row - 1][max(0, column - 3) : column + 9] if len(rows) >= row else b""))
+    if word:
+        return Fault(f"not JSON at column {column}: {word[0].decode()} is no number.", fix="Write null for a missing value.", file=file, line=at_line)
+    if text.startswith("EOF"):
+        return Fault(f"not JSON: it ends in the middle of a value (column {column}).", fix="The file or line is cut off.", file=file, line=at_line)
+    seen = f", at {here.decode('utf-8', 'replace')!r}" if here else ""
+    return Fault(f"not JSON at column {column}: {text}{seen}.", file=file, line=at_line)
+
+
+def read_json(path: str) -> Document:
+    """The one JSON document in a file, with the line of each of its parts."""
+    data = _whole(path)
+    return _json_document(data, path)
+
+
+def _json_document(data: bytes, file: str) -> Document:
+    if not data.strip():
+        raise InputError("FIL-005", "the file is empty.", where=file)
+    try:
+        return Document(parse_json(data), file)
+    except ValueError as error:
+        fault = json_fault(error, data, file=file, line=None)
+        raise InputError(fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]) from None
+
+
+def _whole(path: str) -> bytes:
+    with open_input(path) as stream:
+        data = stream.read(MAX_LINE + 1)
+    if len(data) > MAX_LINE:
+        raise InputError("FIL-004", f"is larger than {MAX_LINE // 2**20} MiB.", where=path, fix="Put one document on each line of a .jsonl file.")
+    return data
+
+
+def stream_documents(path: str) -> Iterator[Document | Unread]:
+    """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a .jsonl file one on each line.
+
+    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on. Memory stays at one line.
+    """
+    name = "<stdin>" if path == "-" else path
+    with open_input(path) as stream:
+        if path.endswith((".jsonl", ".ndjson")):
+            yield from _lines(stream, name)
+            return
+        head = stream.readline(MAX_LINE + 1)
+        if not path.endswith(".json") and _is_document(head):
+            yield from _lines(stream, name, first=head)
+            return
+        data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
+    if len(data) > MAX_LINE:
+        raise InputError("FIL-004", f"is larger than {MAX_LINE // 2**20} MiB.", where=name, fix="Put one document on each line of a .jsonl file.")
+    if not data.strip():
+        return
+    document = _json_document(data, name)
+    lines = None
+    if isinstance(document.tree, list):
+        for index, tree in enumerate(document.tree):
+            yield Document(tree, f"{name}[{index}]", None, lines)
+    else:
+        yield document
+
+
+def _is_document(line: bytes) -> bool:
+    try:
+        return isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
+
+
+def _lines(stream: IO[bytes], name: str, *, first: bytes | None = None) -> Iterator[Document | Unread]:
+    number = 0
+    while True:
+        data = first if first is not None else stream.readline(MAX_LINE + 1)
+        first = None
+        if not data:
+            return
+        number += 1
+        parsed = parse_line(data, name, number)
+        if parsed is not None:
+            yield parsed
+        if len(data) > MAX_LINE:
+            return  # the rest of an endless line is not a line
+
+
+def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
+    """One line of a stream: a document, a fault, or None for a blank line."""
+    if len(data) > MAX_LINE:
+        return Unread(Fault(f"is longer than {MAX_LINE // 2**20} MiB.", code="FIL-004", file=name, line=number, fix="The rest of the file was not read."))
+    try:
+        return Document(parse_json(data), name, number)
+    except ValueError as error:
+        if not data.strip():
+            return None
+        return Unread(json_fault(error, data, file=name, line=number))
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[IO[bytes]]:
+    """A file opened for reading, or standard input for `-`; errors say what to do."""
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(path, "rb", buffering=1024 * 1024)  # noqa: SIM115  # closed below; the errors of opening are ours to word
+    except FileNotFoundError:
+        folder, base = os.path.split(path)
+        try:
+            near = get_close_matches(base, os.listdir(folder or "."), n=1)
+        except OSError:
+            near = []
+        hint = f" Did you mean '{os.path.join(folder, near[0])}'?" if near else ""
+        raise InputError("FIL-001", f"there is no such file.{hint}", where=path) from None
+    except IsADirectoryError:
+        raise InputError("FIL-001", "is a directory.", where=path, fix="Name the files in it, for example with a wildcard.") from None
+    except (OSError, ValueError) as error:
+        raise InputError("FIL-001", f"cannot be read: {getattr(error, 'strerror', None) or error}.", where=path) from None
+    with stream:
+        yield stream
+
+
+# --- YAML ---------------------------------------------------------------------------------------------------------------------------------
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {"null": None, "Null": None, "NULL": None, "~": None, "": None, "true": True, "True": True, "false": False, "False": False}
+
+
+def _scalar(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text) and len(text) < 100:
+        return int(text)
+    if text[-1].isdigit() and _FLOAT.fullmatch(text) and len(text) < 100:
+        number = Decimal(text).normalize()
+        return number.quantize(Decimal(1)) if number.as_tuple().exponent > 0 else number  # type: ignore[operator]  # finite, so the exponent is a number
+    return text
+
+
+def parse_yaml(data: bytes, file: str) -> Document:
+    """A YAML document with the line of each of its parts, or an error with every fault found."""
+    import yaml  # a third of the cost of starting up, and a bare scorecard may need none of it
+
+    if len(data) > MAX_YAML:
+        raise InputError("FIL-004", f"is larger than {MAX_YAML // 1024} KiB.", where=file)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    faults: list[Fault] = []
+    lines: dict[Path, int] = {}
+    root: list[Any] = []
+    stack: list[_Open] = []
+    documents = 0
+
+    def put(value: Any, line: int) -> None:
+        if not stack:
+            lines[()] = line
+            root.append(value)
+            return
+        top = stack[-1]
+        if isinstance(top.value, list):
+            lines[(*top.path, len(top.value))] = line
+            top.value.append(value)
+        elif top.key is _NO_KEY:
+            if not isinstance(value, str):
+                value = str(value).lower() if isinstance(value, bool) else str(value)
+            if value in top.value:
+                faults.append(Fault(f"the key '{value}' stands twice.", code="FIL-003", file=file, line=line, path=show_path(top.path), fix="Keep one."))
+            top.key = value
+            lines.setdefault((*top.path, value), line)
+        else:
+            top.value[top.key] = value
+            top.key = _NO_KEY
+
+    try:
+        for event in yaml.parse(data.decode("utf-8"), Loader=loader):
+            line = event.start_mark.line + 1
+            kind = type(event).__name__
+            if kind == "ScalarEvent":
+                if event.tag is not None and event.tag != "!":
+                    faults.append(Fault(f"the tag {event.tag} is not allowed.", file=file, line=line))
+                put(_scalar(event.value) if event.implicit[0] else event.value, line)
+            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+                if event.tag is not None or event.anchor is not None:
+                    faults.append(Fault("tags and anchors are not allowed.", file=file, line=line, fix="Write the value out."))
+                if len(stack) >= MAX_YAML_DEPTH:
+                    raise InputError("FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=file)
+                value: Any = {} if kind == "MappingStartEvent" else []
+                path: Path = ()
+                if stack:
+                    top = stack[-1]
+                    path = (*top.path, len(top.value)) if isinstance(top.value, list) else (*top.path, str(top.key))
+                    if isinstance(top.value, dict) and top.key is _NO_KEY:
+                        raise InputError("FIL-002", f"line {line}: a key must be a plain word.", where=file)
+                put(value, line)
+                stack.append(_Open(value, path))
+            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+                stack.pop()
+            elif kind == "AliasEvent":
+                raise InputError("FIL-002", f"line {line}: aliases are not allowed.", where=file, fix="Write the value out.")
+            elif kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    raise InputError("FIL-002", f"line {line}: a second document begins; one file holds one.", where=file)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise InputError("FIL-002", f"{where}not YAML: {problem}.", where=file) from None
+    except UnicodeDecodeError:
+        raise InputError("FIL-002", "is not UTF-8 text.", where=file) from None
+    if faults:
+        raise InputError(faults[0].code, faults[0].message, where=file, faults=faults)
+    if not root:
+        raise InputError("FIL-005", "the file is empty.", where=file)
+    return Document(root[0], file, None, lines)
+
+
+_NO_KEY = object()
+
+
+class _Open:
+    __slots__ = ("key", "path", "value")
+
+    def __init__(self, value: Any, path: Path) -> None:
+        self.value = value
+        self.path = path
+        self.key: Any = _NO_KEY
+
+
+def show_path(path: Path) -> str:
+    """A path as people write it: `criteria[1].anchors`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
+    return text
+
+
+# --- writing ------------------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_write(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to that takes its name only when the block ends well: a reader sees the old file or the whole new one."""
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+    try:
+        with os.fdopen(handle, "wb", buffering=1024 * 1024) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

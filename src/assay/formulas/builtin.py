@@ -1,0 +1,227 @@
+"""The eight formulas of the workflow scoring guide, section 4.1, and the 0..5 scale that its Layer 2 allows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.errors import FormulaError
+from assay.exact import NORM_ONE, Ratio
+from assay.formulas.formula import Formula, number, refuse_params
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SOURCE = "Workflow Scoring & Evaluation Reference Guide, section 4.1"
+
+
+def _shown(value: Ratio) -> str:
+    return str(value.num) if value.den == 1 else f"{value.num / value.den:g}"
+
+
+def _plain(value: Ratio) -> int | Decimal:
+    """A raw score as it would be written; the quotients here all end (their denominators divide a power of ten)."""
+    return value.num if value.den == 1 else (Decimal(value.num) / Decimal(value.den)).normalize()
+
+
+def _binary(raw: Any, params: Mapping[str, Any]) -> int:
+    if params:
+        refuse_params(params, "binary")
+    if raw is True or raw is False:
+        raise FormulaError("SCO-003", f"binary: the raw score must be the number 0 or 1; {str(raw).lower()} is true or false.", fix="Write 1 or 0.")
+    value = number(raw, "binary")
+    if value == (0, 1):
+        return 0
+    if value == (1, 1):
+        return NORM_ONE
+    raise FormulaError("SCO-001", f"binary: the raw score is {raw}; only 0 and 1 are accepted.")
+
+
+def _binary_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
+    return 1 if norm > 0 else 0
+
+
+def _likert(formula: str, low: int, high: int) -> tuple[Callable[[Any, Mapping[str, Any]], int], Callable[[int, Any, Mapping[str, Any]], Any]]:
+    span = high - low
+    table = {point: exact.norm_of(Ratio(point - low, span)) for point in range(low, high + 1)}
+
+    def apply(raw: Any, params: Mapping[str, Any]) -> int:
+        if params:
+            refuse_params(params, formula)
+        if type(raw) is int:  # the usual case: a whole point of the scale
+            found = table.get(raw)
+            if found is not None:
+                return found
+        value = number(raw, formula)
+        if not low * value.den <= value.num <= high * value.den:
+            raise FormulaError("SCO-001", f"{formula}: the raw score is {raw}, outside {low}..{high}.", fix="Scores are never clamped on this scale.")
+        return exact.norm_of(Ratio(value.num - low * value.den, span * value.den))
+
+    def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
+        return _plain(Ratio(low * NORM_ONE + span * norm, NORM_ONE))
+
+    return apply, invert
+
+
+def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
+    if params:
+        refuse_params(params, "zero_one")
+    value = number(raw, "zero_one")
+    if value.num <= 0:
+        return 0
+    if value.num >= value.den:
+        return NORM_ONE
+    return exact.norm_of(value)
+
+
+def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
+    return _plain(Ratio(norm, NORM_ONE))
+
+
+def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
+    expected = "{" + ", ".join(f'"{key}"' for key in keys) + "}"
+    if not isinstance(raw, dict):
+        raise FormulaError("SCO-003", f"{formula}: the raw score must be an object {expected}, not {_kind(raw)}.")
+    if raw.keys() != set(keys):
+        missing = [key for key in keys if key not in raw]
+        extra = [str(key) for key in raw if key not in keys]
+        raise FormulaError(
+            "SCO-003",
+            f"{formula}: the raw score must have the keys {expected}"
+            + (f"; missing: {', '.join(missing)}" if missing else "")
+            + (f"; unknown: {', '.join(extra)}" if extra else "")
+            + ".",
+        )
+    counts = []
+    for key in keys:
+        value = number(raw[key], formula, f"count {key!r}")
+        if value.den != 1:
+            raise FormulaError("SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number.")
+        if value.num < 0:
+            raise FormulaError("SCO-007", f"{formula}: the count {key!r} is {raw[key]}, below zero.")
+        counts.append(value.num)
+    return counts
+
+
+def _kind(raw: Any) -> str:
+    return "null" if raw is None else {"str": "a string", "list": "a list", "bool": "true or false"}.get(type(raw).__name__, "a number")
+
+
+def _pairwise(raw: Any, params: Mapping[str, Any]) -> int:
+    if params:
+        refuse_params(params, "pairwise")
+    wins, losses, ties = _counts(raw, "pairwise", ("wins", "losses", "ties"))
+    total = wins + losses + ties
+    if total == 0:
+        raise FormulaError("SCO-006", "pairwise: there are no comparisons (wins, losses and ties are all 0).")
+    return exact.norm_of(Ratio(2 * wins + ties, 2 * total))
+
+
+def _pairwise_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
+    total = int(raw["wins"]) + int(raw["losses"]) + int(raw["ties"])
+    halves = _count_for(norm, 2 * total)
+    return {"wins": halves // 2, "losses": total - halves // 2 - halves % 2, "ties": halves % 2}
+
+
+def _count_for(norm: int, total: int) -> int:
+    """The smallest count of `total` whose quotient, rounded, is at least the norm."""
+    count = max(0, -((-norm * total) // NORM_ONE) - 1)  # the quotient is rounded, so the count below may do as well
+    while exact.norm_of(Ratio(count, total)) < norm:
+        count += 1
+    return count
+
+
+def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
+    if params:
+        refuse_params(params, "ratio")
+    passed, total = _counts(raw, "ratio", ("passed", "total"))
+    if total == 0:
+        raise FormulaError("SCO-006", "ratio: the total is 0; a share of nothing is not a score.")
+    if passed > total:
+        raise FormulaError("SCO-007", f"ratio: {passed} passed of {total}; more passed than there are.")
+    return exact.norm_of(Ratio(passed, total))
+
+
+def _ratio_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
+    total = int(raw["total"])
+    return {"passed": _count_for(norm, total), "total": total}
+
+
+class _Slo(NamedTuple):
+    good: Ratio
+    bad: Ratio
+
+
+def _slo(params: Mapping[str, Any]) -> _Slo:
+    refuse_params(params, "lower_is_better", ("slo_good", "slo_bad"))
+    for name in ("slo_good", "slo_bad"):
+        if name not in params:
+            raise FormulaError("SCO-005", f"lower_is_better: the parameter {name!r} is missing.", fix='Give params {"slo_good": g, "slo_bad": b}.')
+    try:
+        good, bad = exact.ratio(params["slo_good"]), exact.ratio(params["slo_bad"])
+    except ValueError as error:
+        raise FormulaError("SCO-005", f"lower_is_better: slo_good and slo_bad must be numbers; {error}.") from None
+    if bad.num * good.den <= good.num * bad.den:
+        raise FormulaError(
+            "SCO-005", f"lower_is_better: slo_bad ({params['slo_bad']}) must be greater, that is worse, than slo_good ({params['slo_good']})."
+        )
+    return _Slo(good, bad)
+
+
+def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
+    slo = _slo(params)
+    value = number(raw, "lower_is_better")
+    # (bad - raw) / (bad - good) over the common denominator
+    top = (slo.bad.num * value.den - value.num * slo.bad.den) * slo.good.den
+    bottom = (slo.bad.num * slo.good.den - slo.good.num * slo.bad.den) * value.den
+    if top <= 0:
+        return 0
+    if top >= bottom:
+        return NORM_ONE
+    return exact.norm_of(Ratio(top, bottom))
+
+
+def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any:
+    slo = _slo(params)
+    top = slo.bad.num * slo.good.den * NORM_ONE - norm * (slo.bad.num * slo.good.den - slo.good.num * slo.bad.den)
+    return _plain(Ratio(top, slo.bad.den * slo.good.den * NORM_ONE))
+
+
+def _likert_formula(formula: str, low: int, high: int, text: str, source: str) -> Formula:
+    apply, invert = _likert(formula, low, high)
+    return Formula(
+        id=formula, version="1", title=f"Likert scale {low}..{high}", raw=f"a number from {low} to {high}; a panel's mean may lie between points",
+        low=Ratio(low, 1), high=Ratio(high, 1), direction="higher is better", clamps=False, params=(), text=text, source=source,
+        apply=apply, invert=invert,
+    )  # fmt: skip
+
+
+BUILTIN: tuple[Formula, ...] = (
+    Formula(
+        id="binary", version="1", title="Yes or no", raw="the number 0 or 1", low=Ratio(0, 1), high=Ratio(1, 1), direction="higher is better",
+        clamps=False, params=(), text="norm = raw", source=_SOURCE, apply=_binary, invert=_binary_raw, steps=True,
+    ),
+    _likert_formula("likert_1_5", 1, 5, "norm = (raw - 1) / 4", _SOURCE),
+    _likert_formula("likert_neg2_2", -2, 2, "norm = (raw + 2) / 4", _SOURCE),
+    _likert_formula("likert_0_5", 0, 5, "norm = raw / 5", "the same guide, section 3, Layer 2 (anchors 0-5)"),
+    Formula(
+        id="zero_one", version="1", title="Already on 0..1", raw="a number; below 0 counts as 0, above 1 as 1", low=Ratio(0, 1), high=Ratio(1, 1),
+        direction="higher is better", clamps=True, params=(), text="norm = clamp(raw)", source=_SOURCE, apply=_zero_one, invert=_zero_one_raw,
+    ),
+    Formula(
+        id="pairwise", version="1", title="Pairwise win rate, ties count half", raw='an object {"wins", "losses", "ties"} of whole counts',
+        low=None, high=None, direction="higher is better", clamps=False, params=(), text="norm = (wins + 0.5 * ties) / (wins + losses + ties)",
+        source=_SOURCE, apply=_pairwise, invert=_pairwise_raw, steps=True,
+    ),
+    Formula(
+        id="lower_is_better", version="1", title="Cost, latency or retries against a service level", raw="a number", low=None, high=None,
+        direction="lower is better", clamps=True, params=("slo_good", "slo_bad"), text="norm = clamp((slo_bad - raw) / (slo_bad - slo_good))",
+        source=_SOURCE, apply=_lower_is_better, invert=_lower_is_better_raw,
+    ),
+    Formula(
+        id="ratio", version="1", title="Share that passed", raw='an object {"passed", "total"} of whole counts', low=None, high=None,
+        direction="higher is better", clamps=False, params=(), text="norm = passed / total", source=_SOURCE + " (SWE-style test metrics)",
+        apply=_ratio, invert=_ratio_raw, steps=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,187 @@
+"""Why this grade: sentences a release manager understands, and the placement notes of the scoring guide, section 5.2.
+
+Everything said here is read off the Grade; nothing is decided. The notes explain and never change the letter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.grading.moves import Move, standing, to_gain, to_lose
+
+if TYPE_CHECKING:
+    from assay.records.grade import Grade, GradedCriterion
+
+
+class Explanation(NamedTuple):
+    """Why a grade is what it is, and the smallest changes that would move it."""
+
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    margin_to_next_grade: float | None
+    """Points missing to the next better letter; None for the best."""
+    to_lose_grade: float | None
+    """Points whose loss costs the letter; None for the last."""
+    gain: Move | None
+    lose: Move | None
+
+
+def explain(grade: Grade) -> Explanation:
+    """Explain a grade."""
+    gain, lose = to_gain(grade), to_lose(grade)
+    letters = [band.grade for band in grade.bands]
+    own = letters.index(grade.provisional_grade)
+    margin = exact.shown(grade.bands[own - 1].edge - grade.score_units, 2) if own > 0 else None
+    losing = exact.shown(grade.score_units - grade.bands[own].edge + 1, 2) if own < len(letters) - 1 else None
+    sentences = (_verdict(grade), *_gates(grade), _score(grade), *_floors(grade), *_contributions(grade), *_missing(grade), *_moves(grade, gain, lose))
+    return Explanation(tuple(sentences), tuple(_notes(grade)), margin, losing, gain, lose)
+
+
+def _points(units: int) -> str:
+    return f"{units / 100:.2f}"
+
+
+def _norm(units: int) -> str:
+    return f"{exact.shown(units, exact.NORM_DIGITS):.9f}".rstrip("0").rstrip(".")
+
+
+def _article(letter: str) -> str:
+    return f"{'an' if letter in 'AF' else 'a'} {letter}"
+
+
+def _verdict(grade: Grade) -> str:
+    outcome = "passed" if grade.passed else "not passed"
+    if grade.reason == "hard_gate_failure":
+        count = len(grade.hard_gate_failures)
+        return f"Grade {grade.grade}, {outcome}: {count} hard gate{'s do' if count > 1 else ' does'} not pass, and no score can open a gate."
+    if grade.reason == "critical_floor_failure":
+        return f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical floor."
+    if grade.reason == "below_pass_threshold":
+        return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_points(grade.threshold_units)}."
+    return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and the score {_points(grade.score_units)} reaches the threshold {_points(grade.threshold_units)}."
+
+
+def _gates(grade: Grade) -> list[str]:
+    card = grade.scorecard
+    if not card.hard_gates:
+        return ["The scorecard names no hard gate."]
+    if not grade.hard_gate_failures:
+        return [f"All {len(card.hard_gates)} hard gates pass."]
+    said = []
+    for name in grade.hard_gate_failures:
+        reason = card.gate_reasons.get(name, "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence")
+        verb = "failed" if card.hard_gates[name] is False else "is undetermined, which counts as failed"
+        said.append(f"Gate {name} {verb}: {reason}.")
+    return said
+
+
+def _score(grade: Grade) -> str:
+    letters = [band.grade for band in grade.bands]
+    at = letters.index(grade.provisional_grade)
+    low = grade.bands[at].edge
+    high = grade.bands[at - 1].edge - 1 if at else exact.SCORE_MAX
+    alone = "" if grade.grade == grade.provisional_grade else " on its own"
+    return f"The weighted score is {_points(grade.score_units)} of 100, which is {_article(grade.provisional_grade)}{alone} ({_points(low)} to {_points(high)})."
+
+
+def _floors(grade: Grade) -> list[str]:
+    said = []
+    for item in grade.criteria:
+        if item.floor_units is None:
+            continue
+        if item.floor_failed:
+            effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing(grade) else ""
+            said.append(f"{item.name} is {_norm(item.norm_units)}, {_norm(item.floor_units - item.norm_units)} below its floor of {_norm(item.floor_units)} ({_floor_origin(item)}){effect}.")
+        elif item.floor_from == "override":
+            said.append(f"{item.name} keeps its floor of {_norm(item.floor_units)} ({_floor_origin(item)}).")
+    return said
+
+
+def _floor_origin(item: GradedCriterion) -> str:
+    if item.floor_from == "role":
+        return f"the floor of the role {item.criterion.role}"
+    if item.floor_from == "override" and item.criterion.floor_override is not None:
+        return f"an override: {item.criterion.floor_override.reason}"
+    return "the criterion's own floor"
+
+
+def _contributions(grade: Grade) -> list[str]:
+    weights = grade.weights
+    total = sum(weights)
+    order = sorted(zip(weights, grade.criteria, strict=True), key=lambda pair: (-pair[0] * (exact.NORM_ONE - pair[1].norm_units), pair[1].name))
+    said = []
+    for weight, item in order:
+        best = exact.quantise(100 * weight, total, 2)
+        got = exact.quantise(100 * weight * item.norm_units, total * exact.NORM_ONE, 2)
+        said.append(f"{item.name} brings {_points(got)} of {_points(best)} points ({_raw(item.criterion.raw_score)} is {_norm(item.norm_units)} by {item.criterion.formula_id}).")
+    return said
+
+
+def _raw(raw: Any) -> str:
+    if raw is None:
+        return "no score"
+    if isinstance(raw, dict):
+        if raw.keys() == {"passed", "total"}:
+            return f"{raw['passed']} of {raw['total']}"
+        return ", ".join(f"{value} {key}" for key, value in raw.items())
+    return f"raw {raw}"
+
+
+def _missing(grade: Grade) -> list[str]:
+    return [f"{item.name} has no score, so it counts as 0: {item.criterion.missing}." for item in grade.criteria if item.criterion.raw_score is None]
+
+
+def _moves(grade: Grade, gain: Move | None, lose: Move | None) -> list[str]:
+    said = []
+    now = standing(grade)
+    if grade.hard_gate_failures:
+        gates = ", ".join(grade.hard_gate_failures)
+        said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
+        return said
+    if gain is not None:
+        said.append(f"{_article(gain.grade).capitalize()} needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain, at_least=True)}.")
+    elif now != grade.bands[0].grade:
+        said.append("No single criterion can reach the next letter alone.")
+    if lose is not None:
+        said.append(f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}{_raw_target(lose, at_least=False)}, or if any gate fails.")
+    return said
+
+
+def _raw_target(move: Move, *, at_least: bool) -> str:
+    if move.raw is None or not at_least:
+        return ""
+    return f" ({_raw(move.raw)})"
+
+
+def _notes(grade: Grade) -> list[str]:
+    """Section 5.2: what the guide expects of a run with this letter, held against this one."""
+    notes = []
+    letter = grade.grade
+    floored = [item for item in grade.criteria if item.floor_units is not None]
+    thin = [
+        f"{item.name} keeps its floor by {_norm(item.norm_units - (item.floor_units or 0))}"
+        for item in floored
+        if not item.floor_failed and item.norm_units - (item.floor_units or 0) < grade.comfortable_margin
+    ]
+    if grade.hard_gate_failures:
+        notes.append("F: a hard gate does not pass, which blocks a release whatever the score.")
+    elif letter == "A":
+        notes.append("A: all gates pass" + (f", but {'; '.join(thin)}, less than the margin of {_norm(grade.comfortable_margin)} that an A should have." if thin else " and every floor is kept with margin." if floored else "; no criterion has a floor."))
+    elif letter == "B":
+        notes.append("B: gates and floors hold, with limited defects" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
+    elif letter == "C":
+        notes.append("C: an acceptable baseline with clear things to improve" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
+    elif letter == grade.floor_cap and grade.floor_failures and grade.provisional_grade != letter:
+        notes.append(f"{letter}: capped, because a critical floor was missed; the score alone would be {_article(grade.provisional_grade)}.")
+    elif letter == "D":
+        notes.append("D: several material gaps; the score itself lies in this band.")
+    elif letter == "F":
+        notes.append("F: the score itself is below every passing band.")
+    if grade.passed and letter == grade.bands[-1].grade:
+        notes.append(f"It passes only because its threshold is {_points(grade.threshold_units)}; the guide calls an F release-blocking.")
+    roles = {item.criterion.role for item in grade.criteria}
+    notes += [f"No criterion has the role {role}: its floor is not applicable here." for role in grade.floor_roles if role not in roles]
+    if any(item.criterion.layer == 2 for item in grade.criteria):
+        notes.append("Judge disagreement was not measured for this run.")
+    return notes

@@ -1,0 +1,172 @@
+"""Grade a scorecard by a policy: the deterministic algorithm of the scoring guide, section 5.1.
+
+Everything is computed even when a gate fails, so that the score is there for diagnosis; then gates, floors and threshold decide, in that order.
+Nothing here measures: see `scoring`. Nothing here releases: see `release`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.errors import EvidenceError, Fault, FormulaError
+from assay.exact import NORM_ONE, SCORE_MAX
+from assay.formulas import FORMULAS, formula
+from assay.grading import rules as rule
+from assay.records.grade import GRADING_SYSTEM, Finding, Grade, GradedCriterion
+from assay.registry import identifier_fault
+
+if TYPE_CHECKING:
+    from assay.grading.policy import Rules
+    from assay.records.scorecard import Criterion, Scorecard
+
+
+@lru_cache(maxsize=256, typed=True)
+def _whole(*weights: Any) -> tuple[int, ...]:
+    """Whole weights. Typed: 1 and true are equal to a cache, and one of them is no weight."""
+    found = []
+    for weight in weights:
+        value = exact.ratio(weight)
+        if value.num < 0:
+            raise ValueError(f"{weight} is below zero")
+        found.append(value)
+    return exact.whole_weights(found)
+
+
+def grade(scorecard: Scorecard, rules: Rules) -> Grade:
+    """The grade of a scorecard. Raises `EvidenceError` with every fault of the card."""
+    criteria = scorecard.criteria
+    bands = rules.bands
+    try:
+        weights = _whole(*[criterion.weight for criterion in criteria])
+        total = sum(weights)
+        threshold = rules.threshold if scorecard.pass_threshold is None else exact.scaled(scorecard.pass_threshold, exact.SCORE_DIGITS)
+    except (ValueError, TypeError):
+        raise _refused(scorecard) from None
+    if total <= 0 or not 0 <= threshold <= SCORE_MAX or len({criterion.name for criterion in criteria}) != len(criteria):
+        raise _refused(scorecard)
+    prior, k = rules.prior, rules.k
+    top = top_adjusted = 0
+    graded: list[GradedCriterion] = []
+    floor_failures: list[str] = []
+    missing = overridden = False
+    try:
+        for criterion, weight in zip(criteria, weights, strict=True):
+            raw = criterion.raw_score
+            if raw is None:
+                if criterion.missing is None:
+                    raise _refused(scorecard)
+                norm = adjusted = 0  # not shrunk: a score that nobody took must not drift up towards the prior
+                missing = True
+            else:
+                found = FORMULAS.get(criterion.formula_id)
+                norm = (found or formula(criterion.formula_id)).apply(raw, criterion.params)
+                adjusted = exact.shrink(norm, criterion.n, prior=prior, k=k)
+            floor: int | None = None
+            origin: str | None = None
+            failed = False
+            if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
+                floor, origin = rule.effective_floor(criterion, rules)
+                if floor is not None and norm < floor:
+                    failed = True
+                    floor_failures.append(criterion.name)
+                overridden = overridden or origin == "override"
+            top += weight * norm
+            top_adjusted += weight * adjusted
+            graded.append(
+                GradedCriterion(
+                    criterion=criterion, norm_units=norm, adjusted_units=adjusted, contribution_units=(2 * weight * norm + 10 * total) // (20 * total),
+                    floor_units=floor, floor_from=origin, floor_failed=failed,
+                )  # fmt: skip
+            )
+    except FormulaError:
+        raise _refused(scorecard) from None
+    denominator = 2 * total * NORM_ONE
+    score = (2 * top * SCORE_MAX + total * NORM_ONE) // denominator
+    adjusted_score = (2 * top_adjusted * SCORE_MAX + total * NORM_ONE) // denominator
+    gate_failures = rule.failed_gates(scorecard)
+    provisional = rule.band(score, bands)
+    listed = tuple(graded)
+    findings = rule.gate_findings(scorecard, gate_failures)
+    findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
+    findings += rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
+    letter = provisional
+    if floor_failures:
+        letter = rule.worse(provisional, rules.cap, bands)
+        findings.append(Finding("floor_cap", letter != provisional, "", f"a missed floor caps the grade at {rules.cap}"))
+    above = score >= threshold
+    findings.append(_ABOVE if above else _BELOW)
+    if gate_failures:
+        letter = bands[-1].grade
+    passed = above and not gate_failures and not floor_failures
+    reason = "passed" if passed else "hard_gate_failure" if gate_failures else "critical_floor_failure" if floor_failures else "below_pass_threshold"
+    if scorecard.pass_threshold is not None and threshold != rules.threshold:
+        findings.append(
+            Finding("pass_threshold", True, "", f"the scorecard sets the threshold to {exact.shown(threshold, 2):g}; the policy's is {exact.shown(rules.threshold, 2):g}")
+        )
+    return Grade(
+        run_id=scorecard.run_id, passed=passed, grade=letter, provisional_grade=provisional, score_units=score, adjusted_score_units=adjusted_score,
+        threshold_units=threshold, reason=reason, hard_gate_failures=gate_failures, floor_failures=tuple(floor_failures), criteria=listed, weights=weights, bands=bands,
+        floor_cap=rules.cap, comfortable_margin=rules.comfortable_margin, floor_roles=tuple(rules.role_floors),
+        scorecard=scorecard, policy=rules.policy, policy_digest=rules.digest, findings=tuple(findings), grading_system=GRADING_SYSTEM,
+    )  # fmt: skip
+
+
+_ABOVE = Finding("pass_threshold", False, "", "the score reaches the threshold")
+_BELOW = Finding("pass_threshold", True, "", "the score is below the threshold")
+
+
+def _refused(scorecard: Scorecard) -> EvidenceError:
+    """Every fault of a scorecard that cannot be graded."""
+    faults: list[Fault] = []
+    if not scorecard.criteria:
+        faults.append(Fault("there are no criteria, so there is nothing to grade.", code="GRD-106", path="criteria"))
+    seen: set[str] = set()
+    positive = False
+    for index, criterion in enumerate(scorecard.criteria):
+        at = f"criteria[{index}]"
+        name = criterion.name
+        problem = identifier_fault(name)
+        if problem is not None:
+            faults.append(Fault(f"the name {problem}.", code="SCO-013", path=f"{at}.name"))
+        if name in seen:
+            faults.append(Fault(f"a second criterion is named '{name}'.", code="GRD-102", path=f"{at}.name"))
+        seen.add(name)
+        try:
+            weight = exact.ratio(criterion.weight)
+            positive = positive or weight.num > 0
+            if weight.num < 0:
+                faults.append(Fault(f"the weight is {criterion.weight}, below zero.", code="SCO-004", path=f"{at}.weight"))
+        except ValueError as error:
+            positive = True
+            faults.append(Fault(f"the weight must be a number; {error}.", code="SCO-004", path=f"{at}.weight"))
+        faults += _criterion_faults(criterion, at)
+    if scorecard.criteria and not positive:
+        faults.append(Fault("all weights are zero, so there is nothing to weigh.", code="SCO-004", path="criteria"))
+    if scorecard.pass_threshold is not None:
+        try:
+            if not 0 <= exact.scaled(scorecard.pass_threshold, exact.SCORE_DIGITS) <= SCORE_MAX:
+                faults.append(Fault(f"is {scorecard.pass_threshold}, outside 0..100.", code="GRD-105", path="pass_threshold"))
+        except ValueError as error:
+            faults.append(Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold"))
+    return EvidenceError(faults[0].code, faults[0].message, where=scorecard.run_id, fix=faults[0].fix, faults=faults)
+
+
+def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
+    faults = []
+    if criterion.raw_score is None:
+        if criterion.missing is None:
+            faults.append(Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix="A scorecard states every score, or why there is none in `missing`."))
+    else:
+        try:
+            formula(criterion.formula_id).apply(criterion.raw_score, criterion.params)
+        except FormulaError as error:
+            faults.append(Fault(error.message, code=error.code, path=f"{at}.raw_score", fix=error.fix))
+    for key, floor in (("critical_floor", criterion.critical_floor), ("floor_override", criterion.floor_override and criterion.floor_override.value)):
+        if floor is not None and criterion.formula_id in FORMULAS:
+            try:
+                rule.floor_norm(floor, criterion.formula_id, criterion.params)
+            except FormulaError as error:
+                faults.append(Fault(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix))
+    return faults

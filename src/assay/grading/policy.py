@@ -1,0 +1,168 @@
+"""Policies: how scores become letters. Every number of the grading algorithm is a field here, none stands in code.
+
+`Rules` is a policy with its numbers brought onto the integers that grading compares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from msgspec import Meta, Struct
+
+from assay import exact
+from assay.canon import digest
+from assay.errors import EvidenceError, Fault, ShelfError
+from assay.files import show_path
+from assay.records.evidence import Number
+from assay.records.grade import LETTERS, Band
+from assay.records.reading import read_record
+
+if TYPE_CHECKING:
+    from assay.files import Document, Path
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class BandSpec(_Part):
+    """A letter and the score from which it holds."""
+
+    grade: Text
+    min: Number
+
+
+class Shrinkage(_Part):
+    """The reliability adjustment for small samples: how strong, and towards what."""
+
+    prior: Number
+    k: Number
+
+
+class Placement(_Part):
+    """What the placement notes call comfortable. Explains, never decides."""
+
+    comfortable_margin: Number
+
+
+class Ranking(_Part):
+    """Scores closer than the window are a tie, to be broken."""
+
+    tie_window: Number
+
+
+class JudgeLimits(_Part):
+    """When a judge's rate of inconsistent pairs is worth a warning."""
+
+    inconsistency_warning: Number
+
+
+class Policy(_Part):
+    """How the scores of a family become letters."""
+
+    policy: Text
+    version: int | str
+    title: Text
+    family: Text
+    pass_threshold: Number
+    bands: Annotated[list[BandSpec], Meta(min_length=2)]
+    role_floors: dict[str, Number]
+    floor_cap: Text
+    shrinkage: Shrinkage
+    placement: Placement
+    ranking: Ranking
+    judge: JudgeLimits
+    description: str | None = None
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.policy}@{self.version}"
+
+
+class Rules(NamedTuple):
+    """A policy on the integers that grading compares."""
+
+    policy: str
+    digest: str
+    threshold: int
+    bands: tuple[Band, ...]
+    role_floors: dict[str, int]
+    cap: str
+    prior: exact.Ratio
+    k: exact.Ratio
+    comfortable_margin: int
+    tie_window: int
+    inconsistency_warning: exact.Ratio
+
+
+def make_rules(policy: Policy) -> Rules:
+    """The policy's numbers as integers. The policy has been checked by `load_policy`."""
+    return Rules(
+        policy=policy.id,
+        digest=digest(policy),
+        threshold=exact.scaled(policy.pass_threshold, exact.SCORE_DIGITS),
+        bands=tuple(Band(band.grade, exact.scaled(band.min, exact.SCORE_DIGITS)) for band in policy.bands),
+        role_floors={role: exact.scaled(floor, exact.NORM_DIGITS) for role, floor in policy.role_floors.items()},
+        cap=policy.floor_cap,
+        prior=exact.ratio(policy.shrinkage.prior),
+        k=exact.ratio(policy.shrinkage.k),
+        comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
+        tie_window=exact.scaled(policy.ranking.tie_window, exact.SCORE_DIGITS),
+        inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
+    )
+
+
+def load_policy(document: Document) -> Policy:
+    """A policy from its file, or an error with every fault and its line."""
+    lines = document.lines or {}
+    faults: list[Fault] = []
+
+    def add(path: Path, message: str) -> None:
+        faults.append(Fault(message, code="LIB-002", file=document.file, line=lines.get(path, lines.get(path[:1])), path=show_path(path)))
+
+    try:
+        policy = read_record(document, Policy, "LIB-002")
+    except EvidenceError as error:
+        for fault in error.faults:
+            fault.line = fault.line or next((line for path, line in lines.items() if show_path(path) == fault.path), lines.get(()))
+        raise ShelfError("LIB-002", error.message, where=document.file, faults=error.faults) from None
+
+    def number(path: Path, value: Any, low: int, high: int | None) -> exact.Ratio | None:
+        try:
+            found = exact.ratio(value)
+        except ValueError as error:
+            add(path, f"must be a number; {error}.")
+            return None
+        if found.num < low * found.den or (high is not None and found.num > high * found.den):
+            add(path, f"is {value}, outside {low}..{'' if high is None else high}.")
+            return None
+        return found
+
+    number(("pass_threshold",), policy.pass_threshold, 0, 100)
+    number(("shrinkage", "prior"), policy.shrinkage.prior, 0, 1)
+    k = number(("shrinkage", "k"), policy.shrinkage.k, 0, None)
+    if k is not None and k.num == 0:
+        add(("shrinkage", "k"), "must be greater than 0.")
+    number(("placement", "comfortable_margin"), policy.placement.comfortable_margin, 0, 1)
+    number(("ranking", "tie_window"), policy.ranking.tie_window, 0, 100)
+    number(("judge", "inconsistency_warning"), policy.judge.inconsistency_warning, 0, 1)
+    for role, floor in policy.role_floors.items():
+        number(("role_floors", role), floor, 0, 1)
+    edges = [number(("bands", index, "min"), band.min, 0, 100) for index, band in enumerate(policy.bands)]
+    letters = [band.grade for band in policy.bands]
+    if letters != [letter for letter in LETTERS if letter in letters] or letters[-1] != LETTERS[-1]:
+        add(("bands",), f"the bands go from the best letter of {', '.join(LETTERS)} down to F, not {', '.join(letters)}.")
+    for index in range(1, len(edges)):
+        upper, lower = edges[index - 1], edges[index]
+        if upper is not None and lower is not None and lower.num * upper.den >= upper.num * lower.den:
+            add(("bands", index, "min"), "each band begins below the one before it.")
+    if edges[-1] is not None and edges[-1].num != 0:
+        add(("bands", len(edges) - 1, "min"), "the last band begins at 0, so that every score has a letter.")
+    if policy.floor_cap not in letters:
+        add(("floor_cap",), f"'{policy.floor_cap}' is none of the letters {', '.join(letters)}.")
+    if faults:
+        raise ShelfError("LIB-002", faults[0].message, where=document.file, faults=faults)
+    return policy

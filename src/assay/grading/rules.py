@@ -1,0 +1,87 @@
+"""The rules, one pure function per kind. Each leaves a Finding, also when it does not bite, so that a report shows what was checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay import exact
+from assay.formulas import floor_norm
+from assay.records.grade import Band, Finding, GradedCriterion
+
+if TYPE_CHECKING:
+    from assay.grading.policy import Rules
+    from assay.records.scorecard import Criterion, Scorecard
+
+_GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
+_NO_GATES = Finding("hard_gates", False, "", "the scorecard names no hard gate")
+FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is kept")
+SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
+
+
+def failed_gates(scorecard: Scorecard) -> tuple[str, ...]:
+    """The gates that do not pass, in the scorecard's order. Null, which is undetermined, does not pass."""
+    return tuple([name for name, passed in scorecard.hard_gates.items() if passed is not True])
+
+
+def gate_findings(scorecard: Scorecard, failures: tuple[str, ...]) -> list[Finding]:
+    """What the gates say."""
+    if not failures:
+        return [_GATES_CLEAR if scorecard.hard_gates else _NO_GATES]
+    return [
+        Finding(
+            "hard_gates", True, name, f"{name} {'failed' if scorecard.hard_gates[name] is False else 'is undetermined, which counts as failed'}"
+        )  # fmt: skip
+        for name in failures
+    ]
+
+
+def effective_floor(criterion: Criterion, rules: Rules) -> tuple[int | None, str | None]:
+    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's own and its role's, or an override with a reason."""
+    if criterion.floor_override is not None:
+        return floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params), "override"
+    by_role = rules.role_floors.get(criterion.role) if criterion.role is not None else None
+    if criterion.critical_floor is None:
+        return by_role, "role" if by_role is not None else None
+    own = floor_norm(criterion.critical_floor, criterion.formula_id, criterion.params)
+    return (by_role, "role") if by_role is not None and by_role > own else (own, "criterion")
+
+
+def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """Which criteria have no score and count as 0."""
+    found = [
+        Finding("missing_score", True, item.criterion.name, f"{item.criterion.name} has no score and counts as 0: {item.criterion.missing}")
+        for item in criteria
+        if item.criterion.raw_score is None
+    ]
+    return found or [SCORES_THERE]
+
+
+def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """Which floors are missed and by how much, and which were lowered by an override."""
+    found = []
+    for item in criteria:
+        if item.floor_failed and item.floor_units is not None:
+            short = exact.shown(item.floor_units - item.norm_units, exact.NORM_DIGITS)
+            floor = exact.shown(item.floor_units, exact.NORM_DIGITS)
+            found.append(Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} is {item.norm:g}, {short:g} below its floor of {floor:g}"))
+        if item.floor_from == "override" and item.criterion.floor_override is not None:
+            found.append(
+                Finding("floor_override", True, item.criterion.name, f"the floor of {item.criterion.name} is set by an override: {item.criterion.floor_override.reason}")
+            )
+    if not any(finding.rule == "critical_floors" for finding in found):
+        found.append(FLOORS_CLEAR)
+    return found
+
+
+def band(score: int, bands: tuple[Band, ...]) -> str:
+    """The letter of a score in hundredths: the first band whose edge it reaches."""
+    for letter, edge in bands:
+        if score >= edge:
+            return letter
+    return bands[-1].grade
+
+
+def worse(one: str, other: str, bands: tuple[Band, ...]) -> str:
+    """The worse of two letters. A cap never raises."""
+    letters = [item.grade for item in bands]
+    return one if letters.index(one) >= letters.index(other) else other

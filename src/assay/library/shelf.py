@@ -1,0 +1,225 @@
+"""The shelf: finds, loads, checks and pins profiles, policies and rubrics.
+
+Built-in items lie beside this file; a team's own folder with the same three sub-folders may be put in front (`--library`, ASSAY_LIBRARY). A file is named
+`name@version.yaml`. What is published stands in `published.lock` with its digest, and a published file that has changed is refused, never graded with.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from assay.errors import ShelfError
+from assay.files import atomic_write, open_input, parse_json, parse_yaml
+from assay.grading.policy import Policy, load_policy
+from assay.registry import near_miss
+from assay.scoring.profile import Profile, load_profile
+from assay.scoring.rubric import Rubric, load_rubric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BUILTIN = os.path.dirname(os.path.abspath(__file__))
+LOCK = "published.lock"
+
+_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": load_policy, "rubrics": load_rubric}
+KINDS = tuple(_LOADERS)
+
+
+class Entry(NamedTuple):
+    """One file on the shelf."""
+
+    kind: str
+    name: str
+    version: str
+    path: str
+    root: str
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def key(self) -> str:
+        """The name it is published under: `kind/name@version`."""
+        return f"{self.kind}/{self.id}"
+
+
+class Shelf:
+    """Where profiles, policies and rubrics are found. Earlier roots are looked at first."""
+
+    def __init__(self, *folders: str) -> None:
+        self.roots = (*folders, BUILTIN)
+        for folder in folders:
+            if not os.path.isdir(folder):
+                raise ShelfError("LIB-001", "there is no such folder.", where=folder, fix="A library is a folder with profiles/, policies/ or rubrics/.")
+        self._loaded: dict[str, Any] = {}
+
+    def entries(self, kind: str) -> Iterator[Entry]:
+        """Every file of a kind, by name and version, a team's own before the built-in."""
+        seen: set[str] = set()
+        for root in self.roots:
+            folder = os.path.join(root, kind)
+            if not os.path.isdir(folder):
+                continue
+            for base in sorted(os.listdir(folder)):
+                stem, extension = os.path.splitext(base)
+                if extension not in (".yaml", ".yml"):
+                    continue
+                name, _, version = stem.rpartition("@")
+                if not name:
+                    name, version = stem, "0"
+                if f"{name}@{version}" not in seen:
+                    seen.add(f"{name}@{version}")
+                    yield Entry(kind, name, version, os.path.join(folder, base), root)
+
+    def find(self, kind: str, name: str) -> Entry:
+        """The file for `name` (its newest version) or `name@version`."""
+        wanted, _, version = name.partition("@")
+        found = [entry for entry in self.entries(kind) if entry.name == wanted and (not version or entry.version == version)]
+        if found:
+            return max(found, key=lambda entry: _version_key(entry.version))
+        names = [entry.name for entry in self.entries(kind)] + [entry.id for entry in self.entries(kind)]
+        raise ShelfError(
+            "LIB-001", f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}", fix=f"`assay library list {kind}` shows them."
+        )  # fmt: skip
+
+    def load(self, kind: str, name: str) -> Any:
+        """The record of that name, or of a YAML file given by path."""
+        cached = self._loaded.get(f"{kind}/{name}")
+        if cached is None:
+            if name.endswith((".yaml", ".yml")):
+                cached = load_file(kind, name)
+            else:
+                entry = self.find(kind, name)
+                cached = load_file(kind, entry.path, published=published(entry.root).get(entry.key))
+                own = str(cached.id)
+                if own != entry.id:
+                    raise ShelfError("LIB-002", f"the file is named '{entry.id}' but holds '{own}'.", where=entry.path, fix="Rename one of them.")
+            self._loaded[f"{kind}/{name}"] = cached
+        return cached
+
+    def profile(self, name: str) -> Profile:
+        """A profile by name, alias letter, `name@version` or path."""
+        if len(name) == 1:
+            for entry in self.entries("profiles"):
+                found: Profile = self.load("profiles", entry.id)
+                if found.alias == name:
+                    return found
+        loaded: Profile = self.load("profiles", name)
+        return loaded
+
+    def profile_for_family(self, family: str) -> Profile:
+        """The newest profile that serves a family. There is no default: a family nobody serves is an error."""
+        found: list[tuple[Any, Profile]] = []
+        families = []
+        for entry in self.entries("profiles"):
+            if entry.name == family:  # the usual case, without loading the others
+                return self.profile(family)
+        for entry in self.entries("profiles"):
+            profile = self.profile(entry.id)
+            families.append(profile.family)
+            if profile.family == family:
+                found.append((_version_key(entry.version), profile))
+        if not found:
+            raise ShelfError(
+                "SCO-010", f"no profile serves the family '{family}'.{near_miss(family, families)}",
+                fix="Give one with --profile, or mend workflow.family; `assay library list profiles` shows them.",
+            )  # fmt: skip
+        return max(found, key=lambda pair: pair[0])[1]
+
+    def policy(self, name: str) -> Policy:
+        """A policy by name, `name@version` or path."""
+        loaded: Policy = self.load("policies", name)
+        return loaded
+
+    def rubric(self, name: str) -> Rubric:
+        """A rubric by name, `name@version` or path."""
+        loaded: Rubric = self.load("rubrics", name)
+        return loaded
+
+
+def _singular(kind: str) -> str:
+    return {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}[kind]
+
+
+def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split("."))
+
+
+def load_file(kind: str, path: str, *, published: str | None = None) -> Any:
+    """A shelf file as its record; `published` is the digest it must have."""
+    with open_input(path) as stream:
+        data = stream.read()
+    if published is not None and sha256(data).hexdigest() != published:
+        raise ShelfError(
+            "LIB-003", "this version is published and has changed since.", where=path,
+            fix="Restore it, and put the change into a file with a new version.",
+        )  # fmt: skip
+    return _LOADERS[kind](parse_yaml(data, path))
+
+
+# --- the lock -----------------------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _lock(root: str) -> dict[str, Any]:
+    path = os.path.join(root, LOCK)
+    if not os.path.exists(path):
+        return {"published": {}, "systems": {}}
+    with open(path, "rb") as stream:
+        found: dict[str, Any] = parse_json(stream.read())
+    return found
+
+
+def published(root: str = BUILTIN) -> dict[str, str]:
+    """What a library has published: `kind/name@version` to the digest of its file."""
+    return dict(_lock(root)["published"])
+
+
+def systems(root: str = BUILTIN) -> dict[str, Any]:
+    """The versions and behaviour fingerprints that were recorded for each family."""
+    return dict(_lock(root).get("systems", {}))
+
+
+def changed(shelf: Shelf) -> list[str]:
+    """Published items whose file has changed or is gone."""
+    found = []
+    for root in shelf.roots:
+        for key, digest in sorted(published(root).items()):
+            path = os.path.join(root, *key.split("/")) + ".yaml"
+            try:
+                with open(path, "rb") as stream:
+                    same = sha256(stream.read()).hexdigest() == digest
+            except OSError:
+                same = False
+            if not same:
+                found.append(key)
+    return found
+
+
+def publish(root: str, systems: dict[str, Any]) -> list[str]:
+    """Freeze what is new in a library: add its digests to the lock. What was published before must be unchanged."""
+    lock = published(root)
+    added = []
+    shelf = Shelf(root) if root != BUILTIN else Shelf()
+    wrong = [key for key in changed(shelf) if key in lock]
+    if wrong:
+        raise ShelfError("LIB-003", f"published and changed since: {', '.join(wrong)}.", where=root, fix="Restore the files; put changes into new versions.")
+    for kind in KINDS:
+        for entry in shelf.entries(kind):
+            if entry.root != root or entry.key in lock:
+                continue
+            shelf.load(kind, entry.id)
+            with open(entry.path, "rb") as stream:
+                lock[entry.key] = sha256(stream.read()).hexdigest()
+            added.append(entry.key)
+    with atomic_write(os.path.join(root, LOCK)) as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode({"published": dict(sorted(lock.items())), "systems": systems}), indent=2) + b"\n")
+    _lock.cache_clear()
+    return added

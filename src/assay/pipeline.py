@@ -1,0 +1,296 @@
+"""The stages in order: evidence, scoring, grading, and the payload in which a result leaves. The only module that knows the order.
+
+`Grader` is one configured way through; `score`, `grade` and `explain` are the public functions over it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from assay import exact
+from assay.errors import EvidenceError, Fault, InputError, ShelfError
+from assay.files import Document
+from assay.formulas import raw_of
+from assay.grading.explain import Explanation
+from assay.grading.explain import explain as _explain
+from assay.grading.grade import grade as _grade
+from assay.grading.policy import Rules, make_rules
+from assay.library.shelf import Shelf
+from assay.records.digests import run_digest, scorecard_digest
+from assay.records.evidence import Run
+from assay.records.grade import Grade, Payload
+from assay.records.reading import read_run, read_scorecard
+from assay.records.scorecard import Scorecard
+from assay.registry import near_miss
+from assay.scoring.profile import Plan, make_plan
+from assay.scoring.scorecard import score as _score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_POLICY = "workflow"
+
+
+class Grader:
+    """Runs and scorecards to grades, under one choice of profile, rubric and policy."""
+
+    def __init__(self, shelf: Shelf, *, policy: str = DEFAULT_POLICY, profile: str | None = None, rubric: str | None = None) -> None:
+        self.shelf = shelf
+        self.rules: Rules = make_rules(shelf.policy(policy))
+        self._profile = profile
+        self._rubric = rubric
+        self._plans: dict[tuple[str | None, str | None, str | None], Plan] = {}
+        if profile is not None:
+            self._required: Plan | None = self._plan(None, None, None)
+        else:
+            self._required = None
+
+    def grade(self, document: Document) -> Graded:
+        """A parsed document, graded. Raises `InputError` for one that is neither a run nor a scorecard, or is malformed."""
+        tree = document.tree
+        kind = tree.get("schema") if isinstance(tree, dict) else None
+        try:
+            if kind == "assay.run/1":
+                run = read_run(document)
+                return Graded(_grade(self.scorecard(run), self.rules), run)
+            if kind == "assay.scorecard/1":
+                return Graded(_grade(self.required(read_scorecard(document)), self.rules), None)
+        except InputError as error:
+            raise _located(error, document) from None
+        raise _unknown_kind(document, kind)
+
+    def scorecard(self, run: Run) -> Scorecard:
+        """A run, scored under the plan that fits it."""
+        workflow = run.workflow
+        key = (workflow.family, workflow.profile, workflow.rubric)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(*key)
+        return _score(run, plan)
+
+    def required(self, scorecard: Scorecard) -> Scorecard:
+        """A bare scorecard; where a profile was asked for, its gates are required there too."""
+        if self._required is None:
+            return scorecard
+        absent = {planned.id: None for planned in self._required.gates if planned.id not in scorecard.hard_gates}
+        profile = scorecard.profile or self._required.profile
+        if not absent:
+            return structs.replace(scorecard, profile=profile)
+        reasons = {name: f"no evidence: {profile.id} requires this gate and the scorecard does not have it" for name in absent}
+        return structs.replace(
+            scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**reasons, **scorecard.gate_reasons}
+        )
+
+    def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
+        if self._profile is not None:
+            chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
+        elif profile is not None:
+            chosen, why = self.shelf.profile(_shelf_name(profile, "profile")), "named by the run's workflow"
+        elif family is not None:
+            chosen, why = self.shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
+        else:
+            raise ShelfError("SCO-010", "the run's workflow names no family.", fix="Add workflow.family, or give a profile with --profile.")
+        if self._rubric is not None:
+            return make_plan(chosen, why=why, rubric=self.shelf.rubric(self._rubric), rubric_why="asked for with --rubric")
+        if rubric is not None:
+            return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why="named by the run's workflow")
+        return make_plan(chosen, why=why)
+
+
+class Graded:
+    """A grade and the run it came from, if it came from one."""
+
+    __slots__ = ("grade", "run")
+
+    def __init__(self, grade: Grade, run: Run | None) -> None:
+        self.grade = grade
+        self.run = run
+
+    def payload(self) -> Payload:
+        """The result as it stands in `assay.grades/1`."""
+        return payload(self.grade, self.run)
+
+
+def _shelf_name(name: str, kind: str) -> str:
+    # Evidence is hostile: it may name an item on the shelf, never a file to open.
+    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
+        raise ShelfError("LIB-001", f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.", fix=f"Use --{kind} for a file.")
+    return name
+
+
+def _located(error: InputError, document: Document) -> InputError:
+    """The same error with the file and line of the document it came from."""
+    faults = list(error.faults) or [Fault(error.message, code=error.code, path=error.where, fix=error.fix)]
+    for fault in faults:
+        fault.file = fault.file or document.file
+        if fault.line is None:
+            fault.line = document.line
+    return type(error)(error.code, error.message, where=document.file, fix=error.fix, faults=faults)
+
+
+def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
+    known = ["assay.run/1", "assay.scorecard/1"]
+    if not isinstance(document.tree, dict):
+        message = f"must be a JSON object, not {'a list' if isinstance(document.tree, list) else 'a single value'}."
+    elif kind is None:
+        near = near_miss("schema", [key for key in document.tree if key != "schema"])
+        message = f"the key 'schema' is missing; it says what the document is.{near.replace('Did you mean', 'Is it') if near else ''}"
+    else:
+        message = f"the schema {str(kind)!r} is none this command reads.{near_miss(str(kind), known)}"
+    fault = Fault(message, code="FIL-006", file=document.file, line=document.line, fix=f'Write "schema": "{known[0]}" or "{known[1]}".')
+    return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])
+
+
+def payload(grade: Grade, run: Run | None = None) -> Payload:
+    """A grade as a JSON-ready document with everything that explains it."""
+    said = _explain(grade)
+    card = grade.scorecard
+    layers: dict[str, Any] = {"1": None, "2": None, "3": None}
+    weights = grade.weights
+    total = sum(weights)
+    tops: dict[str, int] = {}
+    for weight, item in zip(weights, grade.criteria, strict=True):
+        layer = "none" if item.criterion.layer is None else str(item.criterion.layer)
+        tops[layer] = tops.get(layer, 0) + weight * item.norm_units
+    for layer, top in tops.items():
+        layers[layer] = exact.shown(exact.quantise(100 * top, total * exact.NORM_ONE, exact.SCORE_DIGITS), exact.SCORE_DIGITS)
+    reasons = card.gate_reasons
+    grade_reason = "hard_gate_failure" if grade.hard_gate_failures else "floor_cap" if grade.grade != grade.provisional_grade else "band"
+    digests = {**card.digests, "scorecard": scorecard_digest(card), "policy": grade.policy_digest}
+    if run is not None:
+        digests["run"] = run_digest(run)
+    found: Payload = {
+        "run_id": grade.run_id,
+        "passed": grade.passed,
+        "grade": grade.grade,
+        "provisional_grade": grade.provisional_grade,
+        "weighted_score": grade.weighted_score,
+        "weighted_score_adjusted": grade.weighted_score_adjusted,
+        "pass_threshold": grade.pass_threshold,
+        "reason": grade.reason,
+        "grade_reason": grade_reason,
+        "hard_gates": {
+            name: {
+                "status": "pass" if passed else "undetermined" if passed is None else "fail",
+                "reason": reasons.get(name) or _gate_reason(passed),
+            }
+            for name, passed in card.hard_gates.items()
+        },
+        "hard_gate_failures": grade.hard_gate_failures,
+        "criteria": [
+            {
+                "name": item.criterion.name,
+                "label": item.criterion.label,
+                "role": item.criterion.role,
+                "layer": item.criterion.layer,
+                "raw_score": item.criterion.raw_score,
+                "formula_id": item.criterion.formula_id,
+                "params": item.criterion.params,
+                "norm": item.norm,
+                "adjusted_norm": item.adjusted_norm,
+                "n": item.criterion.n,
+                "weight": item.criterion.weight,
+                "contribution": item.contribution,
+                "critical_floor": None if item.floor_units is None else _floor(item),
+                "floor_failed": item.floor_failed,
+                "missing": item.criterion.missing,
+            }
+            for item in grade.criteria
+        ],
+        "floor_failures": grade.floor_failures,
+        "layers": layers,
+        "placement": {
+            "notes": said.notes,
+            "margin_to_next_grade": said.margin_to_next_grade,
+            "to_lose_grade": said.to_lose_grade,
+            "smallest_gain": None if said.gain is None else said.gain.shown(),
+            "smallest_loss": None if said.lose is None else said.lose.shown(),
+        },
+        "explanation": said.sentences,
+        "findings": [{"rule": rule, "fired": fired, "subject": subject, "text": text} for rule, fired, subject, text in grade.findings],
+        "notes": card.notes,
+        "bands": [{"grade": band.grade, "min": exact.shown(band.edge, exact.SCORE_DIGITS)} for band in grade.bands],
+        "policy": grade.policy,
+        "profile": None if card.profile is None else card.profile.id,
+        "rubric": None if card.rubric is None else card.rubric.id,
+        "selection": {"profile": card.profile, "rubric": card.rubric},
+        "workflow": card.workflow,
+        "dataset": card.dataset,
+        "sample_id": card.sample_id,
+        "group": card.group,
+        "tags": card.tags,
+        "status": card.status,
+        "judge": card.judge,
+        "operations": {"latency_ms": card.latency_ms, "cost_usd": card.cost_usd, "tokens": card.tokens, "retries": card.retries},
+        "step_scores": card.step_scores,
+        "agent_scores": card.agent_scores,
+        "scoringSystem": grade.scoring_system,
+        "gradingSystem": grade.grading_system,
+        "digests": digests,
+    }
+    return found
+
+
+def _gate_reason(passed: bool | None) -> str:
+    return "passed, as the scorecard says" if passed else "no evidence" if passed is None else "failed, as the scorecard says"
+
+
+def _floor(item: Any) -> dict[str, Any]:
+    criterion = item.criterion
+    raw = raw_of(item.floor_units, criterion.formula_id, criterion.raw_score, criterion.params)
+    return {"raw": raw if not isinstance(raw, dict) else None, "norm": exact.shown(item.floor_units, exact.NORM_DIGITS), "from": item.floor_from}
+
+
+# --- the public functions -----------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
+    return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
+
+
+def score(run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: str | None = None) -> Scorecard:
+    """Score a run: evaluate its gates and give each criterion its raw score.
+
+    `run` is a `Run` or a mapping of the shape `assay.run/1`. Without `profile` the run's `workflow.family` selects one. A gate without evidence is
+    None, which fails when graded; a criterion without evidence has a null raw score and the reason.
+
+    >>> import assay
+    >>> card = assay.score({"schema": "assay.run/1", "run_id": "r-1", "status": "success",
+    ...                     "workflow": {"id": "faq", "version": "1", "family": "rag"},
+    ...                     "dataset": {"id": "d", "version": "1", "sample_id": "s"}})
+    >>> card.hard_gates["overall_status_success"], card.hard_gates["answer_grounded"]
+    (True, None)
+    """
+    record = run if isinstance(run, Run) else read_run(Document(run, "run"))
+    return _grader(DEFAULT_POLICY, profile, rubric).scorecard(record)
+
+
+def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POLICY) -> Grade:
+    """Grade a scorecard by a policy: gates, floors, bands and threshold, in exact arithmetic.
+
+    `scorecard` is a `Scorecard` or a mapping of the shape `assay.scorecard/1`. Its `hard_gates` is the complete list; null fails.
+
+    >>> import assay
+    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True},
+    ...                       "criteria": [{"name": "correctness", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1, "role": "correctness"}]})
+    >>> result.grade, result.passed, result.weighted_score
+    ('C', True, 75.0)
+    """
+    record = scorecard if isinstance(scorecard, Scorecard) else read_scorecard(Document(scorecard, "scorecard"))
+    return _grade(record, _grader(policy, None, None).rules)
+
+
+def explain(grade: Grade) -> Explanation:
+    """Why a grade is what it is, in sentences, with the smallest changes that would move it.
+
+    >>> import assay
+    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {},
+    ...                       "criteria": [{"name": "tone", "raw_score": 0.895, "formula_id": "zero_one", "weight": 1}]})
+    >>> assay.explain(result).sentences[-2]
+    'An A needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995).'
+    """
+    return _explain(grade)

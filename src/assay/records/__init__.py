@@ -1,0 +1,1 @@
+"""Frozen records, one file per record; data passes between stages only in these."""

@@ -1,0 +1,38 @@
+"""Digests of records. Where order means nothing (steps, claims, criteria, tags) the digest does not change with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from assay.canon import canonical, digest, sort_canonically
+
+if TYPE_CHECKING:
+    from assay.records.evidence import Run
+    from assay.records.scorecard import Scorecard
+
+_RUN_SETS = ("steps", "claims", "tags", "required_outputs", "required_inputs", "forbidden_tools", "handoff_rules")
+
+
+def run_digest(run: Run) -> str:
+    """What this evidence is. Tool calls, handoffs and retrieved passages keep their order: it is part of what happened."""
+    changes: dict[str, Any] = {}
+    for name in _RUN_SETS:
+        value = getattr(run, name)
+        if value is not None and len(value) > 1:
+            changes[name] = sort_canonically(value)
+    return digest(structs.replace(run, **changes) if changes else run)
+
+
+def scorecard_digest(scorecard: Scorecard) -> str:
+    """What grading was given: gates, criteria, threshold and version."""
+    return digest(
+        {
+            "run_id": scorecard.run_id,
+            "hard_gates": scorecard.hard_gates,
+            "criteria": sorted(scorecard.criteria, key=canonical),
+            "pass_threshold": scorecard.pass_threshold,
+            "scoringSystem": scorecard.scoring_system,
+        }
+    )

@@ -1,0 +1,121 @@
+"""The grade of one scorecard: every number that decided it, as exact integers, and the findings of the rules.
+
+Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties show them as numbers. A Grade carries its band
+edges and its scorecard, so that whoever explains or draws it needs no rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from assay import exact
+from assay.records.scorecard import Criterion, Scorecard
+
+GRADES_SCHEMA = "assay.grades/1"
+GRADING_SYSTEM = "gradingSystem/1.0.0"
+
+LETTERS = ("A", "B", "C", "D", "F")
+
+
+class Band(NamedTuple):
+    """A letter and the score, in hundredths, from which it holds."""
+
+    grade: str
+    edge: int
+
+
+class Finding(NamedTuple):
+    """One rule that was checked: whether it fired, on what, and what it means."""
+
+    rule: str
+    fired: bool
+    subject: str
+    text: str
+
+
+class GradedCriterion(Struct, frozen=True, kw_only=True):
+    """One criterion with its norm, its part of the score and its floor."""
+
+    criterion: Criterion
+    norm_units: int
+    adjusted_units: int
+    contribution_units: int
+    """Points on 0..100 that this criterion brings, in millionths."""
+    floor_units: int | None = None
+    floor_from: str | None = None
+    """Where the floor comes from: `criterion`, `role` or `override`."""
+    floor_failed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The criterion's name."""
+        return self.criterion.name
+
+    @property
+    def norm(self) -> float:
+        """The norm on 0..1."""
+        return exact.shown(self.norm_units, exact.NORM_DIGITS)
+
+    @property
+    def adjusted_norm(self) -> float:
+        """The norm pulled towards the prior, on 0..1."""
+        return exact.shown(self.adjusted_units, exact.NORM_DIGITS)
+
+    @property
+    def contribution(self) -> float:
+        """Points this criterion brings to the weighted score."""
+        return exact.shown(self.contribution_units, 6)
+
+
+class Grade(Struct, frozen=True, kw_only=True):
+    """The letter, what it would have been without gates and floors, and whether the run passed."""
+
+    run_id: str
+    passed: bool
+    grade: str
+    provisional_grade: str
+    score_units: int
+    adjusted_score_units: int
+    threshold_units: int
+    reason: str
+    hard_gate_failures: tuple[str, ...]
+    floor_failures: tuple[str, ...]
+    criteria: tuple[GradedCriterion, ...]
+    weights: tuple[int, ...]
+    """The criteria's weights over a common denominator."""
+    bands: tuple[Band, ...]
+    floor_cap: str
+    comfortable_margin: int
+    floor_roles: tuple[str, ...]
+    """The roles for which the policy has a floor."""
+    scorecard: Scorecard
+    policy: str
+    policy_digest: str
+    findings: tuple[Finding, ...]
+    grading_system: str = GRADING_SYSTEM
+
+    @property
+    def weighted_score(self) -> float:
+        """The weighted score on 0..100, rounded half-up to 2 decimals; the letter was read off this value."""
+        return exact.shown(self.score_units, exact.SCORE_DIGITS)
+
+    @property
+    def weighted_score_adjusted(self) -> float:
+        """The same with the adjusted norms."""
+        return exact.shown(self.adjusted_score_units, exact.SCORE_DIGITS)
+
+    @property
+    def pass_threshold(self) -> float:
+        """The score from which a run passes."""
+        return exact.shown(self.threshold_units, exact.SCORE_DIGITS)
+
+    @property
+    def scoring_system(self) -> str:
+        """The version of the scoring system that made the scorecard."""
+        return self.scorecard.scoring_system
+
+
+Payload = dict[str, Any]
+"""A grade as it stands in `results[]` of `assay.grades/1`."""

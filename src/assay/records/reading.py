@@ -1,0 +1,130 @@
+"""From a parsed tree to a record, or every fault of the tree at once.
+
+The quick way is msgspec's. Only when it refuses is the published JSON Schema asked, which knows all the faults and not just the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from assay import exact
+from assay.errors import EvidenceError, Fault
+from assay.files import Document, show_path
+from assay.records.evidence import Run
+from assay.records.scorecard import Scorecard
+from assay.registry import identifier_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+R = TypeVar("R")
+
+_OPERATIONS = ("latency_ms", "cost_usd")
+
+
+def read_run(document: Document) -> Run:
+    """A run, checked: shape, names, numbers and counts."""
+    run = read_record(document, Run, "SCO-011")
+    # The usual run has nothing to report here, and a million of them pass through: no list is built until something is wrong.
+    if run.latency_ms is not None or run.cost_usd is not None or run.steps or run.scores or run.gates or run.tests is not None:
+        faults = list(_run_faults(run))
+        if faults:
+            raise _refused(document, faults)
+    return run
+
+
+def read_scorecard(document: Document) -> Scorecard:
+    """A scorecard, checked for shape and names; its scores and floors are checked where they are used, in `grading`."""
+    scorecard = read_record(document, Scorecard, "GRD-101")
+    faults = [
+        Fault(f"the gate name {problem}.", code="SCO-013", path="hard_gates")
+        for problem in map(_identifier_faults, scorecard.hard_gates)
+        if problem is not None
+    ]
+    faults += [
+        Fault(f"the name {problem}.", code="SCO-013", path=f"criteria[{index}].name")
+        for index, problem in enumerate(_identifier_faults(criterion.name) for criterion in scorecard.criteria)
+        if problem is not None
+    ]
+    faults += _number_faults("", scorecard, _OPERATIONS)
+    if faults:
+        raise _refused(document, faults)
+    return scorecard
+
+
+def read_record(document: Document, kind: type[R], code: str) -> R:
+    """The tree as a record of that kind."""
+    try:
+        return msgspec.convert(document.tree, kind)
+    except msgspec.ValidationError as error:
+        faults = list(_shape_faults(document, kind, code))
+        if not faults:
+            message, _, path = str(error).partition(" - at `$")
+            faults = [Fault(f"{message}.", code=code, path=path.strip("`."))]
+        raise _refused(document, faults) from None
+
+
+def _refused(document: Document, faults: list[Fault]) -> EvidenceError:
+    for fault in faults:
+        fault.file = document.file
+        fault.line = document.line if fault.line is None else fault.line
+    return EvidenceError(faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults)
+
+
+def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
+    from assay.records.schemas import schema_faults  # only on the way to an error: the validator costs as much as all the rest
+
+    for path, message in schema_faults(kind, document.tree):
+        line = (document.lines or {}).get(path, document.line)
+        yield Fault(message, code=code, path=show_path(path), line=line)
+
+
+def _run_faults(run: Run) -> Iterable[Fault]:
+    yield from _number_faults("", run, _OPERATIONS)
+    for index, step in enumerate(run.steps or ()):
+        if step.duration_ms is not None or step.cost_usd is not None:
+            yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
+    for what, names in (("gates", run.gates), ("scores", run.scores)):
+        for name in names:
+            problem = _identifier_faults(name)
+            if problem is not None:
+                yield Fault(f"the name {problem}.", code="SCO-013", path=what)
+    if run.tests is not None:
+        for name in ("fail_to_pass", "pass_to_pass"):
+            tally = getattr(run.tests, name)
+            if tally is not None and tally.passed > tally.total:
+                yield Fault(f"{tally.passed} passed of {tally.total}; more passed than there are.", code="SCO-007", path=f"tests.{name}")
+
+
+_known_names: dict[str, str | None] = {}
+
+
+def _identifier_faults(name: str) -> str | None:
+    found = _known_names.get(name, "?")
+    if found == "?":
+        found = identifier_fault(name)
+        if found is None and len(_known_names) < 4096:  # names repeat over a stream; the limit keeps a hostile one from filling memory
+            _known_names[name] = None
+    return found
+
+
+def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> list[Fault]:
+    faults = []
+    for name in names:
+        value = getattr(record, name)
+        if value is None:
+            continue
+        try:
+            below = exact.ratio(value).num < 0
+        except ValueError as error:
+            faults.append(Fault(f"must be a number; {error}.", code="SCO-003", path=prefix + name))
+            continue
+        if below:
+            faults.append(Fault(f"is {value}, below zero.", code="SCO-001", path=prefix + name))
+    return faults
+
+
+KINDS: dict[str, Callable[[Document], Any]] = {"assay.run/1": read_run, "assay.scorecard/1": read_scorecard}
+"""What a `schema` key says, and who reads it."""

@@ -1,0 +1,102 @@
+"""JSON Schemas of the records, made from the records themselves, and their faults in words a person can act on."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+import msgspec
+
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from assay.files import Path
+
+
+@cache
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a record."""
+    schema = msgspec.json.schema(kind)
+    definition = schema.get("$defs", {}).pop(kind.__name__, {})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **{k: v for k, v in schema.items() if k != "$ref"}, **definition}
+
+
+@cache
+def _validator(kind: type[Any]) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(json_schema(kind), offline=True)
+
+
+def schema_faults(kind: type[Any], tree: Any) -> Iterator[tuple[Path, str]]:
+    """Each place of the tree that breaks the schema, with what is wrong there and the near miss."""
+    yield from _worded(kind, tree, _validator(kind).iter_errors(tree))
+
+
+def _worded(kind: type[Any], tree: Any, errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[tuple[Path, str]]:
+    for error in errors:
+        path = tuple(error.instance_path)
+        keyword = error.kind.name
+        if keyword == "additionalProperties":
+            known = _known_keys(kind, path, tree)
+            for name in error.kind.unexpected:
+                if name == "weight" and path and path[0] in ("gates", "hard_gates"):
+                    yield (*path, name), "a gate carries no weight: no score can buy it off. Remove the key."
+                else:
+                    yield (*path, name), f"unknown key '{name}'.{near_miss(name, known)}"
+        elif keyword == "required":
+            yield path, f"the key '{error.kind.property}' is missing."
+        elif keyword == "anyOf" and path and path[0] == "hard_gates":
+            yield path, f"a gate is true, false or null, not {_short(error.instance)}; it carries no weight and no score."
+        elif keyword == "anyOf":
+            # "a list, or null": the fault is inside the list, and the branch for null has nothing to say about it.
+            inside = [branch for branch in error.kind.context if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)]
+            if len(inside) == 1:
+                yield from _worded(kind, tree, inside[0])
+            else:
+                yield path, f"{_short(error.instance)} is not of the shape this takes."
+        elif keyword == "enum":
+            options = [str(option) for option in error.kind.options]
+            yield path, f"{_short(error.instance)} is not one of {', '.join(options)}.{near_miss(str(error.instance), options)}"
+        elif keyword == "type":
+            types = error.kind.types
+            expected = " or ".join(types) if isinstance(types, list) else str(types)
+            yield path, f"must be {expected}, not {_short(error.instance)}."
+        else:
+            yield path, error.message[:200] + "."
+
+
+def _known_keys(kind: type[Any], path: Path, tree: Any) -> list[str]:
+    """The keys that the object at this path may have."""
+    schema: Any = json_schema(kind)
+    definitions = schema.get("$defs", {})
+    for part in path:
+        schema = _step(schema, part, definitions)
+    return list(_resolve(schema, definitions).get("properties", {}))
+
+
+def _resolve(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    while isinstance(schema, dict):
+        if "$ref" in schema:
+            schema = definitions.get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
+        elif "anyOf" in schema:
+            schema = next((option for option in schema["anyOf"] if option.get("type") != "null"), {})
+        else:
+            return schema
+    return {}
+
+
+def _step(schema: Any, part: str | int, definitions: dict[str, Any]) -> Any:
+    found = _resolve(schema, definitions)
+    if isinstance(part, int):
+        return found.get("items", {})
+    properties = found.get("properties", {})
+    if part in properties:
+        return properties[part]
+    return found.get("additionalProperties") or {}
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

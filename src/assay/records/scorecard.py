@@ -1,0 +1,127 @@
+"""The scorecard: `assay.scorecard/1`, what scoring hands to grading and what a team may write by hand.
+
+Raw scores, formulas, weights, floors and gate verdicts; no norm, no letter. The version of the scoring system stands in it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from assay.records.evidence import Count, Dataset, Judge, Number, Source, StepStatus, Workflow
+
+SCORECARD_SCHEMA = "assay.scorecard/1"
+SCORING_SYSTEM = "scoringSystem/1.0.0"
+
+Floor = Annotated[
+    Any,
+    Meta(
+        description='{"raw": x} on the formula\'s own scale, {"norm": x} on 0..1, or a bare number that can only be read one way',
+        extra_json_schema={
+            "anyOf": [
+                {"type": ["number", "null"]},
+                {"type": "object", "properties": {"raw": {"type": "number"}}, "required": ["raw"], "additionalProperties": False},
+                {"type": "object", "properties": {"norm": {"type": "number"}}, "required": ["norm"], "additionalProperties": False},
+            ]
+        },
+    ),
+]
+
+
+class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class FloorOverride(_Record):
+    """A floor below the one a role demands, with the reason that the report shows."""
+
+    value: Floor
+    reason: Annotated[str, Meta(min_length=1)]
+
+
+class Criterion(_Record):
+    """One criterion with its raw score. `raw_score` is null only when `missing` says why."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    raw_score: Any
+    formula_id: str
+    weight: Number
+    params: dict[str, Any] = {}
+    critical_floor: Floor = None
+    floor_override: FloorOverride | None = None
+    role: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    layer: Literal[1, 2, 3] | None = None
+    n: Count = 1
+    label: str | None = None
+    source: Source | None = None
+    missing: Annotated[str, Meta(min_length=1)] | None = None
+
+
+class StepScore(_Record):
+    """What one step did, and the scores given to it."""
+
+    name: str
+    status: StepStatus
+    critical: bool
+    agent: str | None = None
+    duration_ms: Number = None
+    retries: int | None = None
+    model: str | None = None
+    tier: str | None = None
+    tokens: int | None = None
+    cost_usd: Number = None
+    scores: dict[str, Any] = {}
+
+
+class AgentScore(_Record):
+    """What one agent did over all its steps. A sum is null when a step did not report its part, and `unreported` says how many."""
+
+    agent: str
+    steps: int
+    succeeded: int
+    failed: int
+    skipped: int
+    success_rate: float
+    duration_ms: Number = None
+    retries: int | None = None
+    tokens: int | None = None
+    cost_usd: Number = None
+    unreported: dict[str, int] = {}
+    scores: dict[str, Any] = {}
+
+
+class Selection(_Record):
+    """Which profile or rubric was used, and why that one."""
+
+    id: str
+    why: str
+
+
+class Scorecard(_Record):
+    """Gates and criteria of one run, ready to be graded."""
+
+    schema: Literal["assay.scorecard/1"]
+    run_id: Annotated[str, Meta(min_length=1, max_length=500)]
+    hard_gates: dict[str, bool | None]
+    criteria: list[Criterion]
+    pass_threshold: Number = None
+    sample_id: str | None = None
+    group: str | None = None
+    tags: list[str] = []
+    gate_reasons: dict[str, str] = {}
+    notes: list[str] = []
+    profile: Selection | None = None
+    rubric: Selection | None = None
+    workflow: Workflow | None = None
+    dataset: Dataset | None = None
+    status: str | None = None
+    judge: Judge | None = None
+    latency_ms: Number = None
+    cost_usd: Number = None
+    tokens: int | None = None
+    retries: int | None = None
+    step_scores: list[StepScore] = []
+    agent_scores: list[AgentScore] = []
+    scoring_system: str = field(name="scoringSystem", default=SCORING_SYSTEM)
+    digests: dict[str, str] = {}

@@ -1,0 +1,90 @@
+"""Registry[T]: an ordered map from a name to an entry, with errors that name the near miss.
+
+Formulas, gates, measures and shelf items enter here, built-ins and outsiders by the same door (`plugins.py`). A name is taken once.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+
+IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-/ ]{0,199}")
+"""What a gate, a criterion, a profile may be called. ASCII, so that two names that look the same are the same."""
+
+
+class Registry(Generic[T]):
+    """Entries by name, in the order they were added.
+
+    >>> letters = Registry[int]("letter")
+    >>> letters.add("alpha", 1)
+    >>> letters["alpha"], "beta" in letters, letters.near("alpah")
+    (1, False, " Did you mean 'alpha'?")
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str, entry: T) -> None:
+        """Add an entry under a name that is free."""
+        if name in self._entries:
+            raise ValueError(f"a {self.kind} is already named {name!r}")
+        self._entries[name] = entry
+
+    def get(self, name: str) -> T | None:
+        """The entry, or None."""
+        return self._entries.get(name)
+
+    def near(self, name: str) -> str:
+        """A sentence with the near miss, or nothing."""
+        return near_miss(name, self._entries)
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def near_miss(name: str, names: Iterable[str]) -> str:
+    """" Did you mean 'x'?" for the closest of the names, or an empty string.
+
+    >>> near_miss("corectness", ["correctness", "efficiency"])
+    " Did you mean 'correctness'?"
+    """
+    found = get_close_matches(name, list(names), n=1, cutoff=0.7)
+    return f" Did you mean '{found[0]}'?" if found else ""
+
+
+def identifier_fault(name: object) -> str | None:
+    """Why this is no identifier, or None.
+
+    >>> identifier_fault("schem\\u0430_valid")
+    "holds 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
+    """
+    if not isinstance(name, str):
+        return f"is a {type(name).__name__}, not a name"
+    if IDENTIFIER.fullmatch(name) and not name.endswith(" "):
+        return None
+    if not name:
+        return "is empty"
+    if len(name) > 200:
+        return f"is {len(name)} characters long; 200 is the limit"
+    from unicodedata import name as unicode_name  # only on the way to an error: it costs a megabyte
+
+    for sign in name:
+        if not sign.isascii():
+            return f"holds {sign!r} (U+{ord(sign):04X} {unicode_name(sign, 'unnamed')}); names are plain ASCII, so that none can pose as another"
+    return f"is {name!r}; a name starts with a letter or digit and holds letters, digits, spaces and _ . - /"

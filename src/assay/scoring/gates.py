@@ -1,0 +1,346 @@
+"""The hard gates: conditions on evidence that no score can buy off.
+
+A gate answers pass, fail, or undetermined, each with its reason; undetermined fails closed, later, in grading. There are two kinds, and a gate is
+of one: a *computed* gate looks at evidence in the run, and a verdict that comes with the run can only worsen it; a *verdict* gate has nothing to
+look at, and the run's verdict is its evidence. So leaving evidence out never opens a gate. No gate has a weight.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from assay.records.evidence import Run, Tally, Verdict
+
+
+class GateResult(NamedTuple):
+    """A verdict: True, False, or None for undetermined; and why."""
+
+    passed: bool | None
+    reason: str
+
+
+class Gate(NamedTuple):
+    """A hard gate with its data sheet."""
+
+    id: str
+    title: str
+    group: str
+    """`required` (every run), `optional` (where a profile or a run names it) or `profile`."""
+    evidence: str
+    """What it looks at; for a verdict gate, that the verdict comes with the run."""
+    check: Callable[[Run, Mapping[str, Any]], GateResult] | None
+    """None for a verdict gate."""
+    params: Mapping[str, Any] = {}
+    source: str = "Workflow Scoring & Evaluation Reference Guide, sections 3 and 6"
+
+    def sheet(self) -> dict[str, Any]:
+        """The data sheet, as `assay library show gate ID` prints it."""
+        return {
+            "id": self.id, "title": self.title, "group": self.group, "kind": "verdict" if self.check is None else "computed",
+            "evidence": self.evidence, "params": dict(self.params), "source": self.source,
+        }  # fmt: skip
+
+
+GATES: Registry[Gate] = Registry("gate")
+
+_TEMPLATE = re.compile(r"\$\{[^}]*\}|\{\{.*\}\}|\{%.*%\}", re.DOTALL)
+
+
+def _no_evidence(what: str) -> GateResult:
+    return GateResult(None, f"no evidence: {what}")
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value stands for nothing: null, an empty text, list or object, or a template that nobody filled in.
+
+    >>> [is_absent(x) for x in (None, " ", [], "${steps.plan.output}", "{{ answer }}", 0, False, "a {{b}} c")]
+    [True, True, True, True, True, False, False, False]
+    """
+    if value is None or (isinstance(value, str | list | dict) and not value):
+        return True
+    if isinstance(value, str):
+        text = value.strip()
+        return not text or _TEMPLATE.fullmatch(text) is not None
+    return False
+
+
+def resolve(name: str, values: Mapping[str, Any]) -> Any:
+    """The value of a name, or of a dotted path into nested objects; None where there is none."""
+    if name in values:
+        return values[name]
+    found: Any = values
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
+def _required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.required_outputs is None:
+        return _no_evidence("the run does not say which outputs it requires (`required_outputs`; an empty list says none)")
+    outputs = run.outputs or {}
+    absent = [name for name in run.required_outputs if is_absent(resolve(name, outputs))]
+    if absent:
+        return GateResult(False, f"required output absent, empty or an unresolved template: {', '.join(absent)}")
+    return _OUTPUTS_PRESENT
+
+
+_OUTPUTS_PRESENT = GateResult(True, "every required output is present")
+
+
+def _status(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.status == "success":
+        return _STATUS_SUCCESS
+    return GateResult(False, f"the run ended with status '{run.status}'")
+
+
+_STATUS_SUCCESS = GateResult(True, "the run ended with status 'success'")
+
+
+def _critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.steps is None:
+        return _no_evidence("the run lists no `steps` (an empty list says there were none)")
+    failed = []
+    skipped = []
+    for step in run.steps:
+        if step.status != "success" and step.critical:
+            if step.status == "skipped":
+                skipped.append(step.name)
+            else:
+                failed.append(f"{step.name} ({step.status})")
+    if failed:
+        return GateResult(False, f"critical step failed: {', '.join(failed)}")
+    if skipped:
+        return GateResult(None, f"critical step skipped: {', '.join(skipped)}; a step that may be skipped says `critical: false`")
+    return _STEPS_SUCCEEDED
+
+
+_STEPS_SUCCEEDED = GateResult(True, "no critical step failed")
+
+
+def _schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.output_schema is None:
+        return _no_evidence("the run carries no `output_schema` (an empty one accepts everything)")
+    if run.outputs is None:
+        return _no_evidence("the run carries no `outputs`")
+    from assay.scoring.contract import contract_fault  # the validator costs as much to load as all the rest, and many runs need none
+
+    return contract_fault(run.output_schema, run.outputs)
+
+
+def _compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.required_inputs is None:
+        return _no_evidence("the run does not say which inputs its workflow requires (`required_inputs`; an empty list says none)")
+    inputs = run.inputs or {}
+    absent = sorted({name for name in run.required_inputs if is_absent(resolve(name, inputs))})
+    if absent:
+        return GateResult(False, "; ".join(f"missing: {name}" for name in absent))
+    return _INPUTS_PRESENT
+
+
+_INPUTS_PRESENT = GateResult(True, "the sample gives every required input")
+
+
+def _tally(run: Run, name: str) -> Tally | GateResult:
+    tally: Tally | None = getattr(run.tests, name) if run.tests is not None else None
+    if tally is None:
+        return _no_evidence(f"the run carries no `tests.{name}`")
+    if tally.total == 0:
+        return _no_evidence(f"`tests.{name}` counts no tests")
+    return tally
+
+
+def _fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    tally = _tally(run, "fail_to_pass")
+    if isinstance(tally, GateResult):
+        return tally
+    if tally.passed == tally.total:
+        return GateResult(True, f"all {tally.total} fail-to-pass tests pass")
+    return GateResult(False, f"{tally.total - tally.passed} of {tally.total} fail-to-pass tests still fail")
+
+
+def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
+    tally = _tally(run, "pass_to_pass")
+    if isinstance(tally, GateResult):
+        return tally
+    minimum = exact.ratio(params["minimum"])
+    holds = tally.passed * minimum.den >= minimum.num * tally.total
+    return GateResult(holds, f"{tally.passed} of {tally.total} pass-to-pass tests pass; {'at least' if holds else 'the gate needs'} {params['minimum']} of them")
+
+
+def _patch(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.patch_applies is None:
+        return _no_evidence("the run does not say whether its patch applies (`patch_applies`)")
+    return GateResult(run.patch_applies, "the patch applies cleanly" if run.patch_applies else "the patch does not apply")
+
+
+_STRUCTURED = {"object": dict, "array": list, "number": (int, Decimal), "integer": int, "boolean": bool}
+
+
+def _parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
+    present = _required_outputs(run, params)
+    if present.passed is not True:
+        return present
+    if not isinstance(run.output_schema, dict):
+        return _no_evidence("the run carries no `output_schema` that says what its outputs parse to")
+    from assay.scoring.contract import parses_as
+
+    declared = run.output_schema.get("properties")
+    bad = []
+    for name in run.required_outputs or ():
+        value = resolve(name, run.outputs or {})
+        kind = declared.get(name, {}).get("type") if isinstance(declared, dict) and isinstance(declared.get(name), dict) else None
+        if isinstance(value, str) and kind in _STRUCTURED and not parses_as(value, _STRUCTURED[kind]):
+            bad.append(f"{name} (should parse to {kind})")
+    if bad:
+        return GateResult(False, f"output is text that does not parse: {', '.join(bad)}")
+    return _PARSEABLE
+
+
+_PARSEABLE = GateResult(True, "every required output is present and parses")
+
+
+def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
+    if not run.claims:
+        return _no_evidence("the run lists no `claims`")
+    supported = sum(claim.supported is True for claim in run.claims)
+    unjudged = sum(claim.supported is None for claim in run.claims)
+    minimum = exact.ratio(params["minimum"])
+    total = len(run.claims)
+    if supported * minimum.den >= minimum.num * total:
+        return GateResult(True, f"{supported} of {total} claims are supported by the retrieved context")
+    if (supported + unjudged) * minimum.den >= minimum.num * total:
+        return GateResult(None, f"{unjudged} of {total} claims were not judged (`supported` is null)")
+    return GateResult(False, f"{total - supported - unjudged} of {total} claims are not supported by the retrieved context; at least {params['minimum']} must be")
+
+
+def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if not run.claims:
+        return _no_evidence("the run lists no `claims`")
+    bare = [claim.text for claim in run.claims if not any(citation.strip() for citation in claim.citations)]
+    if bare:
+        return GateResult(False, f"{len(bare)} of {len(run.claims)} claims cite nothing, first: {_quote(bare[0])}")
+    return GateResult(True, f"all {len(run.claims)} claims cite a source")
+
+
+def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if not run.claims:
+        return _no_evidence("the run lists no `claims`")
+    severe = [claim for claim in run.claims if claim.supported is False and claim.severity in ("high", "critical")]
+    if severe:
+        return GateResult(False, f"{len(severe)} unsupported claims of high severity, first: {_quote(severe[0].text)}")
+    open_ = [
+        claim
+        for claim in run.claims
+        if (claim.supported is False and claim.severity is None) or (claim.supported is None and claim.severity not in ("none", "low", "medium"))
+    ]
+    if open_:
+        return GateResult(None, f"{len(open_)} claims lack `supported` or `severity`, first: {_quote(open_[0].text)}")
+    return _NO_HALLUCINATION
+
+
+_NO_HALLUCINATION = GateResult(True, "no unsupported claim of high severity")
+
+
+def _tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.tool_calls is None:
+        return _no_evidence("the run lists no `tool_calls` (an empty list says there were none)")
+    bad = [call.name for call in run.tool_calls if call.valid is False]
+    if bad:
+        return GateResult(False, f"{len(bad)} of {len(run.tool_calls)} tool calls break their schema, first: {_quote(bad[0])}")
+    unchecked = [call.name for call in run.tool_calls if call.valid is None]
+    if unchecked:
+        return GateResult(None, f"{len(unchecked)} of {len(run.tool_calls)} tool calls were not checked (`valid` is null), first: {_quote(unchecked[0])}")
+    return GateResult(True, f"all {len(run.tool_calls)} tool calls are valid")
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def _forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.forbidden_tools is None:
+        return _no_evidence("the run does not say which tools are forbidden (`forbidden_tools`; an empty list says none)")
+    if run.tool_calls is None:
+        return _no_evidence("the run lists no `tool_calls` (an empty list says there were none)")
+    forbidden = {_folded(name) for name in run.forbidden_tools}
+    called = sorted({call.name for call in run.tool_calls if _folded(call.name) in forbidden})
+    if called:
+        return GateResult(False, f"forbidden tool called: {', '.join(called)}")
+    return _NONE_FORBIDDEN
+
+
+_NONE_FORBIDDEN = GateResult(True, "no forbidden tool was called")
+
+
+def _handoffs(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    if run.handoff_rules is None:
+        return _no_evidence("the run carries no `handoff_rules`")
+    if run.handoffs is None:
+        return _no_evidence("the run lists no `handoffs` (an empty list says there were none)")
+    allowed = set(run.handoff_rules)
+    broken = [f"{handoff.source} to {handoff.to}" for handoff in run.handoffs if (handoff.source, handoff.to) not in allowed]
+    if broken:
+        return GateResult(False, f"handoff outside the rules: {', '.join(sorted(set(broken)))}")
+    return _HANDOFFS_KEPT
+
+
+_HANDOFFS_KEPT = GateResult(True, "every handoff follows the rules")
+
+
+def _quote(text: str) -> str:
+    flat = " ".join(text.split())
+    return f"'{flat[:77]}...'" if len(flat) > 80 else f"'{flat}'"
+
+
+for _gate in (
+    Gate("required_outputs_present", "Every required output is there", "required", "outputs, required_outputs", _required_outputs),
+    Gate("overall_status_success", "The run ended well", "required", "status", _status),
+    Gate("no_critical_step_failures", "No critical step failed", "required", "steps", _critical_steps),
+    Gate("schema_contract_valid", "The outputs keep their JSON Schema", "required", "outputs, output_schema", _schema_contract),
+    Gate("dataset_workflow_compatible", "The sample fits the workflow", "required", "inputs, required_inputs", _compatible),
+    Gate("tests_fail_to_pass_all_green", "Every broken test is mended", "optional", "tests.fail_to_pass", _fail_to_pass),
+    Gate("tests_pass_to_pass_threshold_met", "What worked still works", "optional", "tests.pass_to_pass", _pass_to_pass, {"minimum": 0.95}),
+    Gate("citations_present_for_claims", "Every claim cites a source", "optional", "claims[].citations", _cited),
+    Gate("tool_call_schema_valid", "Every tool call keeps its schema", "optional", "tool_calls[].valid", _tool_calls_valid),
+    Gate("patch_applies_cleanly", "The patch applies", "profile", "patch_applies", _patch),
+    Gate("no_sandbox_violation", "Nothing broke out of the sandbox", "profile", "a verdict that comes with the run (`gates`)", None),
+    Gate("outputs_parseable", "Required outputs are there and parse", "profile", "outputs, required_outputs, output_schema", _parseable),
+    Gate("answer_grounded", "The answer rests on the retrieved context", "profile", "claims[].supported", _grounded, {"minimum": 1}),
+    Gate("no_high_severity_hallucination", "No severe invention", "profile", "claims[].supported, claims[].severity", _hallucination),
+    Gate("no_forbidden_tool", "No forbidden tool was called", "profile", "tool_calls, forbidden_tools", _forbidden),
+    Gate("handoff_graph_respected", "Handoffs follow the graph", "profile", "handoffs, handoff_rules", _handoffs),
+):
+    GATES.add(_gate.id, _gate)
+
+REQUIRED = tuple(name for name in GATES if GATES[name].group == "required")
+
+
+def evaluate(gate: Gate | None, run: Run, params: Mapping[str, Any], verdict: Verdict | None) -> GateResult:
+    """The gate's own finding, worsened by the verdict that came with the run, never improved by it. `gate` None is a gate only the run knows."""
+    if gate is None or gate.check is None:
+        if verdict is None or verdict.passed is None:
+            said = f": {verdict.reason}" if verdict is not None and verdict.reason else ""
+            return _no_evidence(f"the verdict must come with the run (`gates`){said}")
+        return GateResult(verdict.passed, f"reported with the run{': ' + verdict.reason if verdict.reason else ''}")
+    found = gate.check(run, params)
+    if verdict is None:
+        return found
+    if verdict.passed is True:
+        if found.passed is True:
+            return found
+        return GateResult(found.passed, f"{found.reason} (the run reports a pass; a reported verdict cannot improve a computed gate)")
+    said = verdict.reason or "no reason given"
+    if verdict.passed is False:
+        return found if found.passed is False else GateResult(False, f"reported with the run: {said}")
+    return GateResult(None, f"reported as undetermined with the run: {said}") if found.passed is True else found

@@ -1,0 +1,92 @@
+"""Per-step and per-agent scores: what each part of a run did.
+
+A step's own scores are normalised where the plan knows the criterion, and shown raw where it does not. A sum over an agent's steps is null when a
+step did not report its part: a total that leaves something out would look cheaper than it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.errors import EvidenceError, Fault, FormulaError
+from assay.formulas import normalise
+from assay.records.scorecard import AgentScore, StepScore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.records.evidence import Run, Step
+    from assay.scoring.profile import Plan
+
+
+def step_scores(run: Run, plan: Plan) -> list[StepScore]:
+    """One entry for each step, in the order they ran."""
+    return [
+        StepScore(
+            name=step.name, status=step.status, critical=step.critical, agent=step.agent, duration_ms=step.duration_ms, retries=step.retries,
+            model=step.model, tier=step.tier, tokens=step.tokens, cost_usd=step.cost_usd, scores=_scores(step, plan) if step.scores else {},
+        )  # fmt: skip
+        for step in run.steps or ()
+    ]
+
+
+def _scores(step: Step, plan: Plan) -> dict[str, Any]:
+    specs = {planned.spec.id: planned.spec for planned in plan.criteria}
+    shown: dict[str, Any] = {}
+    for name, given in step.scores.items():
+        spec = specs.get(name)
+        entry: dict[str, Any] = {"raw": given.raw, "norm": None, "n": given.n}
+        if spec is not None and given.raw is not None:
+            try:
+                entry["norm"] = exact.shown(normalise(given.raw, spec.formula, spec.params), exact.NORM_DIGITS)
+            except FormulaError as error:
+                fault = Fault(error.message, code=error.code, path=f"steps.{step.name}.scores.{name}", fix=error.fix)
+                raise EvidenceError(error.code, error.message, fix=error.fix, faults=[fault]) from None
+        shown[name] = entry
+    return shown
+
+
+def agent_scores(run: Run, plan: Plan) -> list[AgentScore]:
+    """One entry for each agent, by name; steps without an agent are not counted to any."""
+    by_agent: dict[str, list[Step]] = {}
+    for step in run.steps or ():
+        if step.agent is not None:
+            by_agent.setdefault(step.agent, []).append(step)
+    return [_agent(agent, by_agent[agent], plan) for agent in sorted(by_agent)]
+
+
+def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
+    succeeded = sum(step.status == "success" for step in steps)
+    skipped = sum(step.status == "skipped" for step in steps)
+    unreported: dict[str, int] = {}
+    sums = {name: _sum(name, steps, unreported) for name in ("duration_ms", "retries", "tokens", "cost_usd")}
+    return AgentScore(
+        agent=agent, steps=len(steps), succeeded=succeeded, failed=len(steps) - succeeded - skipped, skipped=skipped,
+        success_rate=exact.shown(exact.norm_of(exact.Ratio(succeeded, len(steps))), exact.NORM_DIGITS), unreported=unreported,
+        scores=_means(steps, plan) if any(step.scores for step in steps) else {}, **sums,
+    )  # fmt: skip
+
+
+def _sum(name: str, steps: Iterable[Step], unreported: dict[str, int]) -> Any:
+    values = [getattr(step, name) for step in steps]
+    missing = values.count(None)
+    if missing:
+        unreported[name] = missing
+        return None
+    if all(type(value) is int for value in values):
+        return sum(values)
+    return exact.shown(exact.total(values, exact.NORM_DIGITS), exact.NORM_DIGITS)
+
+
+def _means(steps: Iterable[Step], plan: Plan) -> dict[str, Any]:
+    """Per criterion, the mean norm over the agent's steps that were scored on it, and how many those are."""
+    norms: dict[str, list[int]] = {}
+    for step in steps:
+        for name, entry in _scores(step, plan).items():
+            if entry["norm"] is not None:
+                norms.setdefault(name, []).append(exact.scaled(entry["norm"], exact.NORM_DIGITS))
+    return {
+        name: {"norm": exact.shown(exact.quantise(sum(values), len(values) * exact.NORM_ONE, exact.NORM_DIGITS), exact.NORM_DIGITS), "steps": len(values)}
+        for name, values in sorted(norms.items())
+    }

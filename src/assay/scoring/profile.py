@@ -1,0 +1,202 @@
+"""Profiles: how a family of workflows is scored; and the plan that a profile and a rubric make together.
+
+A profile names gates (beside the five that every run needs) and weighted criteria. A rubric that overrides it changes scale, weight, floor and
+wording of the criteria it names, adds those the profile lacks, and removes none; gates are never touched. `Plan` is what scoring runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct, structs
+
+from assay import exact
+from assay.canon import digest
+from assay.errors import FormulaError, ShelfError
+from assay.formulas import FORMULAS, floor_norm
+from assay.records.evidence import Number
+from assay.records.scorecard import Floor, FloorOverride, Selection
+from assay.registry import near_miss
+from assay.scoring.gates import GATES, REQUIRED, Gate
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.measure import Measure
+from assay.scoring.shape import Faults, read_shelf_record
+
+if TYPE_CHECKING:
+    from assay.files import Document
+    from assay.scoring.rubric import Rubric
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class GateRef(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with the run."""
+
+    id: str
+    params: dict[str, Any] = {}
+    verdict: bool = False
+    title: str | None = None
+
+
+class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """One weighted criterion of a profile."""
+
+    id: str
+    label: Text
+    weight: Number
+    layer: Literal[1, 2, 3]
+    formula: str
+    params: dict[str, Any] = {}
+    measure: str | None = None
+    role: str | None = None
+    critical_floor: Floor = None
+    floor_override: FloorOverride | None = None
+
+
+class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """How one family of workflows is scored."""
+
+    profile: Text
+    version: int | str
+    title: Text
+    family: Text
+    gates: list[GateRef]
+    criteria: Annotated[list[ProfileCriterion], Meta(min_length=1)]
+    alias: str | None = None
+    rubric: str | None = None
+    description: str | None = None
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.profile}@{self.version}"
+
+
+def load_profile(document: Document) -> Profile:
+    """A profile from its file, or an error with every fault and its line."""
+    faults = Faults(document)
+    profile = read_shelf_record(document, Profile, faults)
+    faults.check_names(("criteria",), ((index, item.id) for index, item in enumerate(profile.criteria)))
+    faults.check_names(("gates",), ((index, item.id) for index, item in enumerate(profile.gates)))
+    faults.check_weights(("criteria",), [item.weight for item in profile.criteria])
+    for index, ref in enumerate(profile.gates):
+        gate = GATES.get(ref.id)
+        if gate is None and not ref.verdict:
+            faults.add(
+                ("gates", index), f"no gate is named '{ref.id}'.{GATES.near(ref.id)}",
+                "`assay library list gates` shows them; one whose verdict comes with the run says `verdict: true`.",
+            )  # fmt: skip
+        elif gate is not None and ref.verdict and gate.check is not None:
+            faults.add(("gates", index, "verdict"), f"'{ref.id}' is computed from evidence and cannot be left to a verdict.", "Remove the key.")
+        for name in ref.params:
+            known = dict(gate.params) if gate is not None else {}
+            if name not in known:
+                faults.add(("gates", index, "params", name), f"'{ref.id}' has no parameter '{name}'.{near_miss(name, known)}")
+    for index, item in enumerate(profile.criteria):
+        at = ("criteria", index)
+        if item.id in GATES:
+            faults.add((*at, "id"), f"'{item.id}' is a gate; a gate carries no weight.", "Name it under `gates`.")
+        found = FORMULAS.get(item.formula)
+        if found is None:
+            faults.add((*at, "formula"), f"no formula is named '{item.formula}'.{FORMULAS.near(item.formula)}")
+            continue
+        if set(item.params) != set(found.params):
+            faults.add((*at, "params"), f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not {', '.join(item.params) or 'none'}.")
+        if item.measure is not None and item.measure not in MEASURES:
+            faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
+        for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
+            if floor is not None:
+                try:
+                    floor_norm(floor, item.formula, item.params)
+                except FormulaError as error:
+                    faults.add((*at, key), str(error))
+    faults.raise_if_any()
+    return profile
+
+
+class PlannedGate(NamedTuple):
+    """A gate to evaluate. `gate` is None where only the run knows the verdict."""
+
+    id: str
+    gate: Gate | None
+    params: dict[str, Any]
+
+
+class PlannedCriterion(NamedTuple):
+    """A criterion to score, and the measure that reads it off the evidence, if any."""
+
+    spec: ProfileCriterion
+    measure: Measure | None
+
+
+class Plan(NamedTuple):
+    """What scoring runs: a profile, perhaps with a rubric over it, resolved once."""
+
+    profile: Selection
+    rubric: Selection | None
+    gates: tuple[PlannedGate, ...]
+    criteria: tuple[PlannedCriterion, ...]
+    notes: tuple[str, ...]
+    digests: dict[str, str]
+
+
+def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = "") -> Plan:
+    """Resolve a profile, and a rubric over it, into what scoring runs."""
+    refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
+    gates = tuple(
+        PlannedGate(ref.id, GATES.get(ref.id), {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params}) for ref in refs.values()
+    )
+    criteria, notes = _overridden(profile, rubric)
+    digests = {"profile": digest(profile)}
+    if rubric is not None:
+        digests["rubric"] = digest(rubric)
+    return Plan(
+        Selection(id=profile.id, why=why),
+        Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
+        gates,
+        tuple(PlannedCriterion(item, MEASURES[item.measure] if item.measure else None) for item in criteria),
+        notes,
+        digests,
+    )
+
+
+def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCriterion], tuple[str, ...]]:
+    if rubric is None:
+        return list(profile.criteria), ()
+    own = {item.id: item for item in profile.criteria}
+    changed, added = [], []
+    for item in rubric.criteria:
+        floor = item.floor()
+        if item.name in own:
+            before = own[item.name]
+            changes: dict[str, Any] = {"weight": item.weight, "formula": item.formula_id, "params": {}, "label": item.label or before.label}
+            # a rubric may raise a floor and never drop one: without a floor of its own the profile's stays
+            if floor is not None:
+                changes["critical_floor"] = floor
+            elif before.critical_floor is not None:
+                changes["critical_floor"] = {"norm": floor_as_norm(before)}
+            if item.floor_override is not None:
+                changes["floor_override"] = item.floor_override
+            if item.role is not None:
+                if before.role is not None and item.role != before.role:
+                    raise ShelfError("SCO-012", f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in {profile.id} it is '{before.role}'.")
+                changes["role"] = item.role
+            own[item.name] = structs.replace(before, **changes)
+            changed.append(item.name)
+            continue
+        hint = near_miss(item.name, [spec.id for spec in profile.criteria])
+        if hint:
+            raise ShelfError("SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} does not have.{hint}")
+        own[item.name] = ProfileCriterion(
+            id=item.name, label=item.label or item.name, weight=item.weight, layer=2, formula=item.formula_id, role=item.role, critical_floor=floor,
+            floor_override=item.floor_override,
+        )  # fmt: skip
+        added.append(item.name)
+    kept = [name for name in own if name not in changed and name not in added]
+    parts = [f"changes {', '.join(changed)}" if changed else "", f"adds {', '.join(added)}" if added else "", f"leaves {', '.join(kept)}" if kept else ""]
+    return list(own.values()), (f"rubric {rubric.id} over {profile.id}: " + "; ".join(part for part in parts if part),)
+
+
+def floor_as_norm(item: ProfileCriterion) -> float:
+    """The criterion's own floor on 0..1."""
+    return exact.shown(floor_norm(item.critical_floor, item.formula, item.params), exact.NORM_DIGITS)

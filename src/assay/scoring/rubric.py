@@ -1,0 +1,99 @@
+"""Rubrics: what a judge is told to look for, in the YAML shape of the scoring guide, section 7.
+
+Every criterion has a definition, the evidence it asks for, and an anchor text for each point of its scale; a rubric without them is refused with all
+its faults. A bare floor is on the criterion's own scale.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
+
+from assay import exact
+from assay.errors import FormulaError
+from assay.formulas import SCALES, floor_norm, formula, scale_norm
+from assay.records.evidence import Number
+from assay.records.scorecard import Floor, FloorOverride
+from assay.scoring.shape import Faults, read_shelf_record
+
+if TYPE_CHECKING:
+    from assay.files import Document
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One criterion of a rubric, with an anchor for each point of its scale."""
+
+    name: str
+    definition: Text
+    evidence_required: Annotated[list[Text], Meta(min_length=1)]
+    scale: tuple[int, int]
+    anchors: dict[str, Text]
+    weight: Number
+    critical_floor: Floor = None
+    floor_override: FloorOverride | None = None
+    role: str | None = None
+    label: str | None = None
+
+    @property
+    def formula_id(self) -> str:
+        """The formula that reads this criterion's scale."""
+        return SCALES[self.scale]
+
+    def floor(self) -> dict[str, Any] | None:
+        """The floor with its unit: a bare number is on the criterion's own scale."""
+        if self.critical_floor is None or isinstance(self.critical_floor, dict):
+            return self.critical_floor
+        return {"raw": self.critical_floor}
+
+
+class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A versioned set of criteria."""
+
+    rubric_id: Text
+    version: int | str
+    criteria: Annotated[list[RubricCriterion], Meta(min_length=1)]
+    title: str | None = None
+    description: str | None = None
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.rubric_id}@{self.version}"
+
+
+def load_rubric(document: Document) -> Rubric:
+    """A rubric from its file, or an error with every fault and its line."""
+    faults = Faults(document)
+    rubric = read_shelf_record(document, Rubric, faults)
+    faults.check_names(("criteria",), ((index, item.name) for index, item in enumerate(rubric.criteria)))
+    faults.check_weights(("criteria",), [item.weight for item in rubric.criteria])
+    for index, item in enumerate(rubric.criteria):
+        at = ("criteria", index)
+        low, high = item.scale
+        if item.scale not in SCALES:
+            known = ", ".join(f"[{lo}, {hi}]" for lo, hi in SCALES)
+            faults.add((*at, "scale"), f"no formula reads the scale [{low}, {high}].", f"The scales are {known}.")
+            continue
+        points = [str(point) for point in range(low, high + 1)]
+        for point in points:
+            if point not in item.anchors:
+                faults.add((*at, "anchors"), f"no text for score {point} of the scale {low}..{high}.", f'Add an anchor "{point}".')
+        for point in item.anchors:
+            if point not in points:
+                faults.add((*at, "anchors", point), f"the anchor \"{point}\" is no point of the scale {low}..{high}.", "Remove it, or mend the scale.")
+        for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
+            if floor is None:
+                continue
+            try:
+                if isinstance(floor, dict):
+                    floor_norm(floor, formula(item.formula_id).id, {})
+                else:
+                    exact.ratio(floor)
+                    scale_norm(floor, low, high)
+            except (FormulaError, ValueError) as error:
+                faults.add((*at, key), str(error))
+    faults.raise_if_any()
+    return rubric

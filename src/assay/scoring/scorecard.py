@@ -1,0 +1,118 @@
+"""Run -> Scorecard: every gate evaluated, every criterion given its raw score or the reason why there is none.
+
+Where a criterion has both a measure and a score that came with the run, the worse of the two norms counts: a supplied score can worsen what the
+evidence says, never improve it. A criterion without either stays on the card with a null raw score. Nothing here weighs or grades.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import EvidenceError, Fault, FormulaError
+from assay.formulas import normalise
+from assay.records.scorecard import SCORECARD_SCHEMA, SCORING_SYSTEM, Criterion, Scorecard
+from assay.registry import near_miss
+from assay.scoring.gates import GATES, evaluate
+from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.parts import agent_scores, step_scores
+from assay.scoring.profile import ProfileCriterion, floor_as_norm
+
+if TYPE_CHECKING:
+    from assay.records.evidence import Run, Source
+    from assay.scoring.profile import Plan, PlannedCriterion
+
+
+class _Raw(NamedTuple):
+    value: Any
+    formula: str
+    params: dict[str, Any]
+    n: int
+    source: Source | None
+    missing: str | None
+
+
+def score(run: Run, plan: Plan) -> Scorecard:
+    """The scorecard of one run under a plan. Raises `EvidenceError` with every raw score that its formula refuses."""
+    gates: dict[str, bool | None] = {}
+    reasons: dict[str, str] = {}
+    notes: list[str] = list(plan.notes)
+    supplied = run.gates
+    for planned in plan.gates:
+        result = evaluate(planned.gate, run, planned.params, supplied.get(planned.id))
+        gates[planned.id] = result.passed
+        reasons[planned.id] = result.reason
+    for name, verdict in supplied.items():
+        if name not in gates:
+            gate = GATES.get(name)
+            result = evaluate(gate, run, gate.params if gate is not None else {}, verdict)
+            gates[name] = result.passed
+            hint = near_miss(name, [planned.id for planned in plan.gates]) if gate is None else ""
+            reasons[name] = result.reason
+            if hint:
+                notes.append(f"the run brings a verdict for '{name}', a gate of its own.{hint}")
+    criteria: list[Criterion] = []
+    faults: list[Fault] | None = None
+    for planned_criterion in plan.criteria:
+        spec = planned_criterion.spec
+        try:
+            raw = _raw(run, planned_criterion, notes)
+        except FormulaError as error:
+            faults = faults or []
+            faults.append(Fault(error.message, code=error.code, path=f"scores.{spec.id}", fix=error.fix))
+            continue
+        criteria.append(
+            Criterion(
+                name=spec.id, raw_score=raw.value, formula_id=raw.formula, params=raw.params, weight=spec.weight, critical_floor=_floor(spec, raw),
+                floor_override=spec.floor_override, role=spec.role, layer=spec.layer, n=raw.n, label=spec.label, source=raw.source, missing=raw.missing,
+            )  # fmt: skip
+        )
+    if faults:
+        raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
+    if len(run.scores) > 0:
+        known = {planned_criterion.spec.id for planned_criterion in plan.criteria}
+        for name in run.scores:
+            if name not in known:
+                notes.append(f"the score '{name}' is no criterion of {plan.profile.id} and does not count.{near_miss(name, known)}")
+    return Scorecard(
+        schema=SCORECARD_SCHEMA, run_id=run.run_id, hard_gates=gates, criteria=criteria, sample_id=run.dataset.sample_id, group=run.group,
+        tags=run.tags, gate_reasons=reasons, notes=notes, profile=plan.profile, rubric=plan.rubric, workflow=run.workflow, dataset=run.dataset,
+        status=run.status, judge=run.judge, latency_ms=run.latency_ms, cost_usd=run.cost_usd, tokens=run.tokens, retries=run.retries,
+        step_scores=step_scores(run, plan) if run.steps else [], agent_scores=agent_scores(run, plan) if run.steps else [],
+        scoring_system=SCORING_SYSTEM, digests=plan.digests,
+    )  # fmt: skip
+
+
+def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
+    """The raw score that counts for one criterion."""
+    spec = planned.spec
+    given = run.scores.get(spec.id)
+    supplied = None
+    if given is not None and given.raw is not None:
+        supplied = _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)
+        supplied_norm = normalise(given.raw, spec.formula, spec.params)
+    if planned.measure is None:
+        if supplied is not None:
+            return supplied
+        why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}'"
+        return _Raw(None, spec.formula, spec.params, 0, None, why)
+    taken = planned.measure.take(run)
+    if isinstance(taken, Undetermined):
+        if supplied is not None:
+            return supplied
+        return _Raw(None, spec.formula, spec.params, 0, None, f"{taken.reason}, and the run carries no score '{spec.id}'")
+    formula = planned.measure.formula
+    measured = _Raw(taken, formula, spec.params if formula == spec.formula else {}, 1, None, None)
+    measured_norm = normalise(taken, measured.formula, measured.params)
+    if supplied is None:
+        return measured
+    if supplied_norm != measured_norm:
+        lower = "supplied" if supplied_norm < measured_norm else "measured"
+        notes.append(f"'{spec.id}' was measured from the evidence and also supplied, and the two differ: the lower one, {lower}, counts")
+    return supplied if supplied_norm < measured_norm else measured
+
+
+def _floor(spec: ProfileCriterion, raw: _Raw) -> Any:
+    """The criterion's floor. A raw floor belongs to the profile's own formula; where a measure brought another, it is carried over as a norm."""
+    if spec.critical_floor is None or raw.formula == spec.formula:
+        return spec.critical_floor
+    return {"norm": floor_as_norm(spec)}
