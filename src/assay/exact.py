@@ -8,7 +8,7 @@ No float is ever compared with an edge. SQL engines do the same sums on the same
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -111,6 +111,24 @@ def norm_of(value: Ratio) -> int:
     818181818
     """
     return (2 * value.num * NORM_ONE + value.den) // (2 * value.den)
+
+
+_NORM_STEP = Decimal(1).scaleb(-NORM_DIGITS)
+
+
+def clamped_norm(value: object) -> int:
+    """A number clamped to 0..1, in billionths, half-up.
+
+    >>> clamped_norm(Decimal("0.8999499995")), clamped_norm(7), clamped_norm(-0.1)
+    (899950000, 1000000000, 0)
+    """
+    if type(value) is float:
+        value = Decimal(repr(value))
+    if type(value) is Decimal and value.is_finite() and 0 < value < 1:
+        # quantize looks at every digit it is given; scaling the result, of at most 10 digits, is exact
+        return int(value.quantize(_NORM_STEP, ROUND_HALF_UP).scaleb(NORM_DIGITS))
+    exact = ratio(value)
+    return 0 if exact.num <= 0 else NORM_ONE if exact.num >= exact.den else norm_of(exact)
 
 
 def scaled(value: object, digits: int) -> int:

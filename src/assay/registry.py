@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -59,12 +60,17 @@ class Registry(Generic[T]):
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:
-    """" Did you mean 'x'?" for the closest of the names, or an empty string.
+    r"""" Did you mean 'x'?" for the closest of the names, or an empty string.
 
     >>> near_miss("corectness", ["correctness", "efficiency"])
     " Did you mean 'correctness'?"
     """
-    found = get_close_matches(name, list(names), n=1, cutoff=0.7)
+    return _near_miss(name, tuple(names))
+
+
+@lru_cache(maxsize=256)  # the same wrong name comes with every run of a stream
+def _near_miss(name: str, names: tuple[str, ...]) -> str:
+    found = get_close_matches(name[:200], names, n=1, cutoff=0.7)
     return f" Did you mean '{found[0]}'?" if found else ""
 
 

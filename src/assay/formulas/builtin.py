@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -67,12 +68,10 @@ def _likert(formula: str, low: int, high: int) -> tuple[Callable[[Any, Mapping[s
 def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
     if params:
         refuse_params(params, "zero_one")
-    value = number(raw, "zero_one")
-    if value.num <= 0:
-        return 0
-    if value.num >= value.den:
-        return NORM_ONE
-    return exact.norm_of(value)
+    try:
+        return exact.clamped_norm(raw)
+    except ValueError as error:
+        raise FormulaError("SCO-003", f"zero_one: the raw score must be a number; {error}.") from None
 
 
 def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -154,17 +153,24 @@ class _Slo(NamedTuple):
 
 
 def _slo(params: Mapping[str, Any]) -> _Slo:
+    if len(params) == 2 and "slo_good" in params and "slo_bad" in params:
+        return _slo_of(params["slo_good"], params["slo_bad"])
     refuse_params(params, "lower_is_better", ("slo_good", "slo_bad"))
     for name in ("slo_good", "slo_bad"):
         if name not in params:
             raise FormulaError("SCO-005", f"lower_is_better: the parameter {name!r} is missing.", fix='Give params {"slo_good": g, "slo_bad": b}.')
+    raise AssertionError("unreachable: both parameters are there and no others")
+
+
+@lru_cache(maxsize=256, typed=True)
+def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
     try:
-        good, bad = exact.ratio(params["slo_good"]), exact.ratio(params["slo_bad"])
+        good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:
         raise FormulaError("SCO-005", f"lower_is_better: slo_good and slo_bad must be numbers; {error}.") from None
     if bad.num * good.den <= good.num * bad.den:
         raise FormulaError(
-            "SCO-005", f"lower_is_better: slo_bad ({params['slo_bad']}) must be greater, that is worse, than slo_good ({params['slo_good']})."
+            "SCO-005", f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good ({slo_good})."
         )
     return _Slo(good, bad)
 

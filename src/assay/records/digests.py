@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from assay.canon import canonical, digest, sort_canonically
+from assay.canon import digest, sort_canonically
 
 if TYPE_CHECKING:
     from assay.records.evidence import Run
     from assay.records.scorecard import Scorecard
 
 _RUN_SETS = ("steps", "claims", "tags", "required_outputs", "required_inputs", "forbidden_tools", "handoff_rules")
+_KEYS = {"steps": "name", "claims": "text"}
 
 
 def run_digest(run: Run) -> str:
@@ -21,8 +22,16 @@ def run_digest(run: Run) -> str:
     for name in _RUN_SETS:
         value = getattr(run, name)
         if value is not None and len(value) > 1:
-            changes[name] = sort_canonically(value)
+            changes[name] = _sorted(value, _KEYS.get(name))
     return digest(structs.replace(run, **changes) if changes else run)
+
+
+def _sorted(values: list[Any], key: str | None) -> list[Any]:
+    if key is None:
+        return sorted(values)
+    names = {getattr(value, key) for value in values}
+    # canonical texts are dear, and the usual run has no two steps of one name
+    return sorted(values, key=lambda value: getattr(value, key)) if len(names) == len(values) else sort_canonically(values)
 
 
 def scorecard_digest(scorecard: Scorecard) -> str:
@@ -31,7 +40,7 @@ def scorecard_digest(scorecard: Scorecard) -> str:
         {
             "run_id": scorecard.run_id,
             "hard_gates": scorecard.hard_gates,
-            "criteria": sorted(scorecard.criteria, key=canonical),
+            "criteria": sorted(scorecard.criteria, key=lambda criterion: criterion.name),
             "pass_threshold": scorecard.pass_threshold,
             "scoringSystem": scorecard.scoring_system,
         }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -55,6 +56,7 @@ GATES: Registry[Gate] = Registry("gate")
 _TEMPLATE = re.compile(r"\$\{[^}]*\}|\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
+@lru_cache(maxsize=256)  # the words are fixed, and a stream asks for them a million times
 def _no_evidence(what: str) -> GateResult:
     return GateResult(None, f"no evidence: {what}")
 
@@ -151,6 +153,11 @@ def _compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
 _INPUTS_PRESENT = GateResult(True, "the sample gives every required input")
 
 
+@lru_cache(maxsize=64, typed=True)
+def _minimum(value: Any) -> exact.Ratio:
+    return exact.ratio(value)
+
+
 def _tally(run: Run, name: str) -> Tally | GateResult:
     tally: Tally | None = getattr(run.tests, name) if run.tests is not None else None
     if tally is None:
@@ -173,7 +180,7 @@ def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
     tally = _tally(run, "pass_to_pass")
     if isinstance(tally, GateResult):
         return tally
-    minimum = exact.ratio(params["minimum"])
+    minimum = _minimum(params["minimum"])
     holds = tally.passed * minimum.den >= minimum.num * tally.total
     return GateResult(holds, f"{tally.passed} of {tally.total} pass-to-pass tests pass; {'at least' if holds else 'the gate needs'} {params['minimum']} of them")
 
@@ -215,7 +222,7 @@ def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
         return _no_evidence("the run lists no `claims`")
     supported = sum(claim.supported is True for claim in run.claims)
     unjudged = sum(claim.supported is None for claim in run.claims)
-    minimum = exact.ratio(params["minimum"])
+    minimum = _minimum(params["minimum"])
     total = len(run.claims)
     if supported * minimum.den >= minimum.num * total:
         return GateResult(True, f"{supported} of {total} claims are supported by the retrieved context")

@@ -136,6 +136,8 @@ class Plan(NamedTuple):
     rubric: Selection | None
     gates: tuple[PlannedGate, ...]
     criteria: tuple[PlannedCriterion, ...]
+    known: frozenset[str]
+    """The names of the criteria."""
     notes: tuple[str, ...]
     digests: dict[str, str]
 
@@ -155,6 +157,7 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
         gates,
         tuple(PlannedCriterion(item, MEASURES[item.measure] if item.measure else None) for item in criteria),
+        frozenset(item.id for item in criteria),
         notes,
         digests,
     )

@@ -68,11 +68,10 @@ def score(run: Run, plan: Plan) -> Scorecard:
         )
     if faults:
         raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
-    if len(run.scores) > 0:
-        known = {planned_criterion.spec.id for planned_criterion in plan.criteria}
+    if not run.scores.keys() <= plan.known:
         for name in run.scores:
-            if name not in known:
-                notes.append(f"the score '{name}' is no criterion of {plan.profile.id} and does not count.{near_miss(name, known)}")
+            if name not in plan.known:
+                notes.append(f"the score '{name}' is no criterion of {plan.profile.id} and does not count.{near_miss(name, sorted(plan.known))}")
     return Scorecard(
         schema=SCORECARD_SCHEMA, run_id=run.run_id, hard_gates=gates, criteria=criteria, sample_id=run.dataset.sample_id, group=run.group,
         tags=run.tags, gate_reasons=reasons, notes=notes, profile=plan.profile, rubric=plan.rubric, workflow=run.workflow, dataset=run.dataset,

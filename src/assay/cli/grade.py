@@ -1,0 +1,176 @@
+"""`assay grade` and `assay explain`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.stream import Choice, Stopped, Totals, grade_stream
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.files import Unread, stream_documents
+from assay.reports.documents import FORMATS, JsonDocument, format_of
+
+if TYPE_CHECKING:
+    import argparse
+
+SHOWN = 50
+"""Lines of results that a terminal gets; the rest go to files."""
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run one of the verbs of this file."""
+    return _grade(argv) if verb == "grade" else _explain(argv)
+
+
+def choice_of(options: argparse.Namespace) -> Choice:
+    """The choice of profile, policy, rubric and library that the options make."""
+    return Choice(options.policy, options.profile, options.rubric, options.library or os.environ.get("ASSAY_LIBRARY"))
+
+
+def _grade(argv: list[str]) -> int:
+    made = opt.parser(
+        "grade", "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them passed.", "assay grade runs.jsonl -o grades.json"
+    )
+    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    opt.add_choices(made)
+    opt.add_output(made, tuple(FORMATS))
+    made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
+    made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
+    options = made.parse_args(argv)
+    if options.jobs < 1:
+        raise UsageError("CLI-001", "--jobs must be 1 or more.")
+    sinks = [(path, format_of(path)) for path in opt.outputs(options)]
+    spool_format = ".json" if options.json else "text"
+    with tempfile.TemporaryFile() as spool:
+        try:
+            totals = grade_stream(
+                options.files, choice_of(options), list(sinks), spool=spool, spool_format=spool_format,
+                spool_limit=None if options.json else SHOWN, keep_going=options.keep_going, jobs=options.jobs,
+            )  # fmt: skip
+            stopped = False
+        except Stopped as end:
+            totals, stopped = end.totals, True
+        if options.json:
+            _print_document(spool if not stopped else None, totals)
+        elif not stopped:
+            spool.seek(0)
+            sys.stdout.flush()
+            _print_lines(spool.read())
+            _print_totals(totals, options)
+    if totals.fault_count:
+        raise _faults(totals, stopped=stopped)
+    if not totals.graded:
+        raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
+    return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+
+
+def _print_document(spool: Any, totals: Totals) -> None:
+    form = JsonDocument()
+    out = sys.stdout.buffer
+    out.write(form.head())
+    if spool is not None:
+        spool.seek(0)
+        while block := spool.read(1024 * 1024):
+            out.write(block)
+    out.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts()))
+    out.flush()
+
+
+def _print_lines(data: bytes) -> None:
+    on = opt.colour()
+    for line in data.decode().splitlines():
+        sys.stdout.write(opt.paint(line, "red" if "  FAILED  " in line else "green", on=on) + "\n")
+
+
+def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
+    counts = totals.counts()
+    more = totals.graded - SHOWN
+    if more > 0:
+        sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
+    letters = " · ".join(f"{letter} {count:,}" for letter, count in counts["grades"].items() if count)
+    sys.stdout.write(f"\n{totals.graded:,} graded: {totals.passed:,} passed, {totals.graded - totals.passed:,} failed  ({letters})\n")
+    sys.stdout.write(f"policy {totals.policy} · {counts['scoringSystem']} · {counts['gradingSystem']}\n")
+    if totals.passed < totals.graded:
+        sys.stdout.write(f"assay explain {options.files[0]} --run ID  says why.\n")
+    for path in options.output:
+        sys.stdout.write(f"wrote {path}\n")
+
+
+def _faults(totals: Totals, *, stopped: bool) -> InputError:
+    files = sorted({fault.file for fault in totals.faults})
+    where = files[0] if len(files) == 1 else f"{len(files)} files"
+    first = totals.faults[0]
+    hidden = totals.fault_count - len(totals.faults)
+    shown = list(totals.faults[:20])
+    if len(files) > 1:
+        for fault in shown:
+            fault.path = f"{fault.file} {fault.path}".rstrip()
+    tail = f"and {totals.fault_count - len(shown)} more faults. " if totals.fault_count > len(shown) else ""
+    advice = "Nothing was graded; --keep-going grades the rest and still exits 3." if stopped and totals.graded else "" if stopped else "The rest was graded."
+    error = InputError(first.code, first.text(), where=where, fix=f"{tail}{advice}".strip(), faults=shown)
+    error.hidden = hidden  # type: ignore[attr-defined]  # shown by --json
+    return error
+
+
+# --- explain ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _explain(argv: list[str]) -> int:
+    made = opt.parser("explain", "Say why each run got its grade, and the smallest change that would move it.", "assay explain runs.jsonl --run r-001")
+    made.add_argument("file", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    made.add_argument("--run", metavar="ID", help="explain this run only")
+    opt.add_choices(made)
+    options = made.parse_args(argv)
+    grader = choice_of(options).grader()
+    results = []
+    passed = True
+    others: list[str] = []
+    for document in stream_documents(options.file):
+        if isinstance(document, Unread):
+            fault = document.fault
+            raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
+        tree = document.tree
+        if options.run is not None and isinstance(tree, dict) and tree.get("run_id") != options.run:
+            if len(others) < 10000:
+                others.append(str(tree.get("run_id")))
+            continue
+        graded = grader.grade(document)
+        passed = passed and graded.grade.passed
+        if options.json:
+            results.append(graded.payload())
+        else:
+            _print_explanation(graded.payload(), first=not results)
+            results.append({})
+    if not results:
+        if options.run is not None and others:
+            from assay.registry import near_miss
+
+            raise UsageError("CLI-001", f"no run is named {options.run!r}.{near_miss(options.run, others)}", where=options.file)
+        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
+    if options.json:
+        opt.print_json({"schema": "assay.grades/1", "results": results, "faults": [], "counts": {"graded": len(results)}})
+    return ExitCode.PASSED if passed else ExitCode.FAILED
+
+
+def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
+    on = opt.colour()
+    out = sys.stdout
+    if not first:
+        out.write("\n")
+    head = f"{result['run_id']}: {result['grade']}, {result['weighted_score']:.2f}, {'passed' if result['passed'] else 'not passed'}"
+    out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
+    for sentence in result["explanation"]:
+        out.write(f"  {sentence}\n")
+    for name, status in result["hard_gates"].items():
+        sign = {"pass": "ok  ", "fail": "FAIL", "undetermined": "??  "}[status["status"]]
+        out.write(opt.paint(f"  [{sign}] {name}: {status['reason']}", *(() if sign == "ok  " else ("red",)), on=on and sign != "ok  ") + "\n")
+    for note in (*result["placement"]["notes"], *result["notes"]):
+        out.write(f"  note: {note}\n")
+    chosen = result["selection"]["profile"]
+    used = f"profile {chosen.id} ({chosen.why}) · " if chosen is not None else ""
+    rubric = result["selection"]["rubric"]
+    used += f"rubric {rubric.id} ({rubric.why}) · " if rubric is not None else ""
+    out.write(opt.paint(f"  {used}policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}", "dim", on=on) + "\n")

@@ -1,0 +1,100 @@
+"""Finds the verb, loads its module, and turns errors into words and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from assay import __version__
+from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode
+
+VERBS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "the main job on bundled examples: all families graded, a report written"),
+    "grade": ("grade", "runs or scorecards to grades; exit 0 only if all passed"),
+    "explain": ("grade", "why this grade, and the smallest change that moves it"),
+    "rank": ("compare", "order runs or candidates by the tie-break rules"),
+    "summary": ("compare", "the reporting bundle over many runs"),
+    "library": ("library", "list, show, check and publish profiles, policies and rubrics"),
+    "versions": ("library", "the versions of both systems; --check recomputes their behaviour"),
+    "schema-of": ("library", "the JSON Schema of a document"),
+    "conform": ("conform", "run a file of conformance cases"),
+    "doctor": ("doctor", "what is installed, and what is missing for what"),
+}
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in VERBS.items())
+    return (
+        "assay: the release gate for AI workflows. Evidence goes in; scores, a grade and a decision come out.\n\n"
+        f"usage: assay VERB [options]\n\n{verbs}\n\n"
+        "  assay VERB --help   what a verb takes, with an example\n"
+        "  assay --version     the version\n"
+        "  --debug             with any verb: show the traceback of a fault\n\n"
+        "example: assay grade runs.jsonl -o grades.json\n"
+        f"{EXIT_CODES_TEXT}\n"
+    )
+
+
+def run(argv: list[str]) -> int:
+    """Run one command and return its exit code."""
+    debug = "--debug" in argv
+    argv = [argument for argument in argv if argument != "--debug"]
+    verb = argv[0] if argv else ""
+    if verb in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return ExitCode.PASSED
+    if verb in ("-V", "--version"):
+        sys.stdout.write(f"assay {__version__}\n")
+        return ExitCode.PASSED
+    if verb not in VERBS:
+        return _unknown(verb)
+    as_json = "--json" in argv
+    from importlib import import_module
+
+    try:
+        module = import_module(f"assay.cli.{VERBS[verb][0]}")
+        code: int = module.run(verb, argv[1:])
+        sys.stdout.flush()
+        return code
+    except AssayError as error:
+        _complain(error, as_json=as_json)
+        return error.exit_code
+    except BrokenPipeError:
+        # the reader went away; nothing that was decided can be told any more, so this is no pass
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAULT
+    except KeyboardInterrupt:
+        sys.stderr.write("\nassay: interrupted; nothing was written.\n")
+        return 130
+    except RecursionError:
+        _complain(AssayError("FIL-004", "the input nests too deep."), as_json=as_json)
+        return ExitCode.MALFORMED
+    except Exception as error:
+        if debug:
+            raise
+        _complain(
+            AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.", fix="Run again with --debug and report what it prints."),
+            as_json=as_json,
+        )
+        return ExitCode.FAULT
+
+
+def _unknown(verb: str) -> int:
+    if not verb:
+        sys.stderr.write(_help())
+        return ExitCode.MISUSE
+    from assay.registry import near_miss
+
+    sys.stderr.write(f"assay: there is no verb '{verb}'.{near_miss(verb, VERBS)} `assay --help` lists them.\n")
+    return ExitCode.MISUSE
+
+
+def _complain(error: AssayError, *, as_json: bool) -> None:
+    sys.stdout.flush()
+    if as_json:
+        import json
+
+        sys.stderr.write(json.dumps(error.as_dict(), ensure_ascii=False) + "\n")
+    else:
+        sys.stderr.write(f"assay: {error} [{error.code}]\n")

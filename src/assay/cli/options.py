@@ -1,0 +1,94 @@
+"""What the verbs share: their parsers, the options that choose profile and policy, and where output goes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import EXIT_CODES_TEXT, UsageError
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        self.exit(2, f"assay: {message}\n{self.format_usage()}")
+
+
+def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
+    """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
+    made = _Parser(
+        prog=f"assay {verb}", description=what, epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}", formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )  # fmt: skip
+    made.add_argument("--json", action="store_true", help="print one JSON document on standard output and nothing else there")
+    return made
+
+
+def add_choices(made: argparse.ArgumentParser) -> None:
+    """The options that choose profile, policy and rubric."""
+    made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
+    made.add_argument("--policy", metavar="Q", default="workflow", help="policy by name, name@version or YAML file (default: workflow)")
+    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria, by name, name@version or YAML file")
+    add_library(made)
+
+
+def add_library(made: argparse.ArgumentParser) -> None:
+    """The option for a team's own shelf."""
+    made.add_argument("--library", metavar="DIR", help="a folder with profiles/, policies/ and rubrics/ of your own (default: $ASSAY_LIBRARY)")
+
+
+def shelf_of(options: argparse.Namespace) -> Shelf:
+    """The shelf the options ask for."""
+    from assay.library.shelf import Shelf
+
+    folder = options.library or os.environ.get("ASSAY_LIBRARY")
+    return Shelf(folder) if folder else Shelf()
+
+
+def add_output(made: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """The option `-o`, which may be repeated."""
+    made.add_argument(
+        "-o", "--output", metavar="FILE", action="append", default=[], help=f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated"
+    )
+    made.set_defaults(formats=formats)
+
+
+def outputs(options: argparse.Namespace) -> list[str]:
+    """The output files, each with an extension that this verb writes."""
+    seen: set[str] = set()
+    for path in options.output:
+        extension = os.path.splitext(path)[1]
+        if extension not in options.formats:
+            raise UsageError("CLI-001", f"the extension of '{path}' is none this verb writes.", fix=f"They are {', '.join(options.formats)}.")
+        if os.path.isdir(path):
+            raise UsageError("FIL-008", "is a directory.", where=path)
+        if os.path.abspath(path) in seen:
+            raise UsageError("CLI-001", f"'{path}' is given twice.")
+        seen.add(os.path.abspath(path))
+    return list(options.output)
+
+
+def colour(stream: Any = None) -> bool:
+    """Whether to use colour: on a terminal, unless NO_COLOR or CI is set."""
+    target = stream or sys.stdout
+    return bool(target.isatty() and not os.environ.get("NO_COLOR") and not os.environ.get("CI"))
+
+
+_CODES = {"green": "32", "red": "31", "yellow": "33", "bold": "1", "dim": "2"}
+
+
+def paint(text: str, *names: str, on: bool) -> str:
+    """Text in colour, or as it is."""
+    return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m" if on else text
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    from assay.reports.documents import pretty
+
+    sys.stdout.buffer.write(pretty(document))
+    sys.stdout.buffer.flush()

@@ -1,0 +1,337 @@
+"""Grading a stream: files in, results to every output, in the order of the input and in constant memory.
+
+Large .jsonl files are cut into blocks of lines that worker processes grade; the parent keeps the order, finds duplicate run ids by a 128-bit digest, and
+writes. Outputs go to temporary files and take their names only when the whole stream was good (or `--keep-going` was asked for).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections import Counter, deque
+from contextlib import ExitStack
+from hashlib import blake2b
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import Fault, InputError
+from assay.files import Document, Unread, atomic_write, open_input, parse_line, stream_documents
+from assay.library.shelf import Shelf
+from assay.pipeline import Graded, Grader
+from assay.records.grade import GRADING_SYSTEM, LETTERS
+from assay.records.scorecard import SCORING_SYSTEM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from multiprocessing.pool import AsyncResult
+
+    from assay.reports.documents import Format
+
+BLOCK = 512 * 1024
+PARALLEL_FROM = 4 * 1024 * 1024
+MAX_FAULTS = 200
+"""Faults kept to be shown; all are counted."""
+
+
+class Choice(NamedTuple):
+    """Which profile, policy, rubric and library to grade with; small, so that it can be sent to a worker."""
+
+    policy: str
+    profile: str | None
+    rubric: str | None
+    library: str | None
+
+    def grader(self) -> Grader:
+        """A grader for this choice."""
+        return Grader(Shelf(self.library) if self.library else Shelf(), policy=self.policy, profile=self.profile, rubric=self.rubric)
+
+
+class Piece(NamedTuple):
+    """One graded document: what each output gets, and what the parent counts."""
+
+    digest: bytes
+    run_id: str
+    file: str
+    line: int | None
+    grade: str
+    passed: bool
+    outputs: tuple[bytes, ...]
+
+
+class Block(NamedTuple):
+    """Lines of one file."""
+
+    file: str
+    first: int
+    lines: list[bytes]
+    size: int
+
+
+def run_id_digest(run_id: str) -> bytes:
+    """128 bits that stand for a run id."""
+    return blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Worker:
+    """Grades documents and encodes the results for each output."""
+
+    def __init__(self, choice: Choice, encoders: tuple[Callable[[Graded], bytes], ...]) -> None:
+        self.grader = choice.grader()
+        self.encoders = encoders
+
+    def document(self, document: Document | Unread) -> Piece | list[Fault]:
+        """One document, graded, or its faults."""
+        if isinstance(document, Unread):
+            return [document.fault]
+        try:
+            graded = self.grader.grade(document)
+        except InputError as error:
+            return list(error.faults)
+        grade = graded.grade
+        outputs = tuple([encoder(graded) for encoder in self.encoders])
+        return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, outputs)
+
+    def block(self, block: Block) -> list[Piece | list[Fault]]:
+        """A block of lines, graded."""
+        found = []
+        gc.disable()  # records hold no circles, and the collector would walk every one of them again and again
+        try:
+            for number, line in enumerate(block.lines, block.first):
+                parsed = parse_line(line, block.file, number)
+                if parsed is not None:
+                    found.append(self.document(parsed))
+        finally:
+            gc.enable()
+        return found
+
+
+_worker: Worker
+
+
+def _start(choice: Choice, formats: tuple[str, ...]) -> None:
+    global _worker
+    _worker = Worker(choice, encoders(formats))
+
+
+def _work(block: Block) -> list[Piece | list[Fault]]:
+    return _worker.block(block)
+
+
+def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
+    """One function for each output, by its format; `text` is the line for a person."""
+    from assay.reports.documents import FORMATS
+
+    # one payload serves all formats that need it
+    cache: list[Any] = [None, None]
+
+    def payload(graded: Graded) -> Any:
+        if cache[0] is not graded:
+            cache[0], cache[1] = graded, graded.payload()
+        return cache[1]
+
+    def of(name: str) -> Callable[[Graded], bytes]:
+        if name == "text":
+            return text_line
+        piece = FORMATS[name]().piece
+        return lambda graded: piece(payload(graded))
+
+    return tuple([of(name) for name in formats])
+
+
+def text_line(graded: Graded) -> bytes:
+    """One line for a person: letter, score, verdict, run, and what went wrong."""
+    grade = graded.grade
+    why = ""
+    if grade.hard_gate_failures:
+        why = f"  gates: {', '.join(grade.hard_gate_failures)}"
+    elif grade.floor_failures:
+        why = f"  below floor: {', '.join(grade.floor_failures)}"
+    elif not grade.passed:
+        why = f"  below {grade.pass_threshold:g}"
+    return f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'}  {grade.run_id}{why}\n".encode("utf-8", "replace")
+
+
+class Totals:
+    """What was counted over the whole stream."""
+
+    def __init__(self, policy: str) -> None:
+        self.policy = policy
+        self.documents = 0
+        self.passed = 0
+        self.letters: Counter[str] = Counter()
+        self.fault_count = 0
+        self.faults: list[Fault] = []
+
+    def add_faults(self, faults: Iterable[Fault]) -> None:
+        """Count faults and keep the first of them."""
+        for fault in faults:
+            self.fault_count += 1
+            if len(self.faults) < MAX_FAULTS:
+                self.faults.append(fault)
+
+    @property
+    def graded(self) -> int:
+        """How many documents have a grade."""
+        return sum(self.letters.values())
+
+    def counts(self) -> dict[str, Any]:
+        """The counts as they stand in `assay.grades/1`."""
+        return {
+            "documents": self.documents,
+            "graded": self.graded,
+            "passed": self.passed,
+            "failed": self.graded - self.passed,
+            "faults": self.fault_count,
+            "grades": {letter: self.letters.get(letter, 0) for letter in LETTERS},
+            "policy": self.policy,
+            "scoringSystem": SCORING_SYSTEM,
+            "gradingSystem": GRADING_SYSTEM,
+        }
+
+
+def grade_stream(
+    files: list[str],
+    choice: Choice,
+    sinks: list[tuple[str, Format]],
+    *,
+    spool: IO[bytes],
+    spool_format: str,
+    spool_limit: int | None,
+    keep_going: bool,
+    jobs: int,
+) -> Totals:
+    """Grade every document of the files. Each sink is a path and its format; `spool` takes what standard output will show."""
+    from assay.reports.documents import FORMATS
+
+    totals = Totals(choice.grader().rules.policy)
+    seen: set[bytes] = set()
+    formats = (spool_format, *(os.path.splitext(path)[1] for path, _ in sinks))
+    spooled = 0
+    spool_joint = FORMATS[spool_format]().joint() if spool_format in FORMATS else b""
+    with ExitStack() as stack:
+        streams = []
+        for path, form in sinks:
+            stream = stack.enter_context(atomic_write(path))
+            stream.write(form.head())
+            streams.append((stream, form))
+        for found in _graded(files, choice, formats, jobs, totals):
+            totals.documents += 1
+            if isinstance(found, list):
+                totals.add_faults(found)
+                continue
+            if found.digest in seen:
+                fault = Fault(f"the run id {found.run_id!r} appears more than once.", code="FIL-007", file=found.file, line=found.line, path="run_id")
+                totals.add_faults([fault])
+                continue
+            seen.add(found.digest)
+            first = totals.graded == 0
+            totals.letters[found.grade] += 1
+            totals.passed += found.passed
+            if totals.fault_count and not keep_going:
+                continue  # the whole has failed: go on only to find the other faults
+            if spool_limit is None or spooled < spool_limit:
+                if not first and spool_joint:
+                    spool.write(spool_joint)
+                spool.write(found.outputs[0])
+                spooled += 1
+            for (stream, form), data in zip(streams, found.outputs[1:], strict=True):
+                if not first:
+                    stream.write(form.joint())
+                stream.write(data)
+        if (totals.fault_count and not keep_going) or not totals.graded:
+            raise Stopped(totals)
+        for stream, form in streams:
+            stream.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts()))
+    return totals
+
+
+class Stopped(Exception):  # noqa: N818  # not an error: the stream has failed as a whole, and no output may take its name
+    """The stream was read to its end and has faults, or nothing in it could be graded."""
+
+    def __init__(self, totals: Totals) -> None:
+        super().__init__("stopped")
+        self.totals = totals
+
+
+def _graded(files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, totals: Totals) -> Iterator[Piece | list[Fault]]:
+    worker = Worker(choice, encoders(formats))
+    for file in files:
+        try:
+            size = os.path.getsize(file) if file != "-" else 0
+            if jobs > 1 and size >= PARALLEL_FROM and file.endswith((".jsonl", ".ndjson")):
+                yield from _parallel(file, size, choice, formats, jobs)
+            else:
+                for document in stream_documents(file):
+                    yield worker.document(document)
+        except InputError as error:
+            yield list(error.faults) or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
+        except OSError as error:
+            yield [Fault(f"cannot be read: {error.strerror or error}.", code="FIL-001", file=file)]
+
+
+def _blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
+    from assay.files import MAX_LINE
+
+    first = 1
+    while True:
+        lines = stream.readlines(BLOCK) if stream.peek(1) else []  # type: ignore[attr-defined]  # a buffered reader
+        if not lines:
+            return
+        size = sum(map(len, lines))
+        yield Block(file, first, lines, size)
+        first += len(lines)
+        if max(map(len, lines)) > MAX_LINE:
+            return
+
+
+def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
+    """Blocks of lines through worker processes, a few ahead of the writer, so that memory stays bounded."""
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    progress = Progress(size, file)
+    with open_input(file) as stream, context.Pool(jobs, _start, (choice, formats)) as pool:
+        waiting: deque[tuple[int, AsyncResult[list[Piece | list[Fault]]]]] = deque()
+        blocks = _blocks(stream, file)
+        for block in blocks:
+            waiting.append((block.size, pool.apply_async(_work, (block,))))
+            if len(waiting) > 2 * jobs:
+                done, result = waiting.popleft()
+                yield from result.get()
+                progress.add(done)
+        while waiting:
+            done, result = waiting.popleft()
+            yield from result.get()
+            progress.add(done)
+    progress.end()
+
+
+class Progress:
+    """A line on the terminal with share, rate and time left; silent elsewhere."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self.total = total
+        self.what = what
+        self.done = 0
+        self.started = time.monotonic()
+        self.shown = 0.0
+        self.on = sys.stderr.isatty() and not os.environ.get("CI")
+
+    def add(self, size: int) -> None:
+        """Count bytes done, and show them now and then."""
+        self.done += size
+        now = time.monotonic()
+        if not self.on or now - self.shown < 0.2:
+            return
+        self.shown = now
+        rate = self.done / max(now - self.started, 1e-9)
+        left = (self.total - self.done) / rate
+        bar = "#" * (30 * self.done // max(self.total, 1))
+        sys.stderr.write(f"\r{self.what[-30:]} [{bar:<30}] {100 * self.done // max(self.total, 1)}%  {rate / 1e6:.1f} MB/s  {left:.0f} s left ")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self.on and self.shown:
+            sys.stderr.write("\r" + " " * 90 + "\r")
