@@ -291,6 +291,6 @@ def explain(grade: Grade) -> Explanation:
     >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {},
     ...                       "criteria": [{"name": "tone", "raw_score": 0.895, "formula_id": "zero_one", "weight": 1}]})
     >>> assay.explain(result).sentences[-2]
-    'An A needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995).'
+    'A better grade needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995). That gives an A.'
     """
     return _explain(grade)

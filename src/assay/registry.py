@@ -70,7 +70,7 @@ def near_miss(name: str, names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)  # the same wrong name comes with every run of a stream
 def _near_miss(name: str, names: tuple[str, ...]) -> str:
-    found = get_close_matches(name[:200], names, n=1, cutoff=0.7)
+    found = get_close_matches(name[:200], names, n=1, cutoff=0.8)
     return f" Did you mean '{found[0]}'?" if found else ""
 
 

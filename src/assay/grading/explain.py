@@ -140,18 +140,16 @@ def _moves(grade: Grade, gain: Move | None, lose: Move | None) -> list[str]:
         said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
         return said
     if gain is not None:
-        said.append(f"{_article(gain.grade).capitalize()} needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain, at_least=True)}.")
+        said.append(f"A better grade needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain)}. That gives {_article(gain.grade)}.")
     elif now != grade.bands[0].grade:
         said.append("No single criterion can reach the next letter alone.")
     if lose is not None:
-        said.append(f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}{_raw_target(lose, at_least=False)}, or if any gate fails.")
+        said.append(f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}, or if any gate fails.")
     return said
 
 
-def _raw_target(move: Move, *, at_least: bool) -> str:
-    if move.raw is None or not at_least:
-        return ""
-    return f" ({_raw(move.raw)})"
+def _raw_target(move: Move) -> str:
+    return "" if move.raw is None else f" ({_raw(move.raw)})"
 
 
 def _notes(grade: Grade) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Move(NamedTuple):
-    """One criterion moved from a norm to another, and the letter that gives. `raw` is the raw score that reaches it, where there is a single one."""
+    """One criterion moved from a norm to another, and the letter that this gives. `raw` is the raw score that reaches it, where there is a single one."""
 
     criterion: str
     grade: str
@@ -72,7 +72,8 @@ def to_gain(grade: Grade) -> Move | None:
         if needed > NORM_ONE or needed == item.norm_units:
             continue
         raw, after = _reach_up(item, needed)
-        move = Move(item.name, target.grade, item.norm_units, after, raw)
+        gained = _letter_after(grade, item, weight * (after - item.norm_units))
+        move = Move(item.name, gained, item.norm_units, after, raw)
         if best is None or (move.size, move.criterion) < (best.size, best.criterion):
             best = move
     return best
@@ -107,6 +108,14 @@ def to_lose(grade: Grade) -> Move | None:
         if best is None or (move.size, move.criterion) < (best.size, best.criterion):
             best = move
     return best
+
+
+def _letter_after(grade: Grade, item: GradedCriterion, more: int) -> str:
+    """The letter once this criterion has risen, which mends its own floor and leaves the others as they are."""
+    total = sum(grade.weights)
+    have = sum(w * other.norm_units for w, other in zip(grade.weights, grade.criteria, strict=True)) + more
+    letter = next(band.grade for band in grade.bands if exact.total_needed(band.edge, total) <= have)
+    return worse(letter, grade.floor_cap, grade.bands) if any(name != item.name for name in grade.floor_failures) else letter
 
 
 def _cap_index(grade: Grade, letters: list[str]) -> int:

@@ -7,11 +7,10 @@ escapes it. A value that is missing is said in words, because an empty cell read
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from decimal import Decimal
-from functools import lru_cache
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-_CSS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates", "report.css")
+_CSS = Path(__file__).parent / "templates" / "report.css"
 # Signs that no reader sees: controls, half a surrogate pair, and the marks that make text run backwards, so that one run could pose as another.
 _UNSEEN = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)], 0xFFFD)
 _SIGNS = {"pass": "✓", "passed": "✓", "success": "✓", "holds": "✓", "undetermined": "?", "skipped": "–"}
@@ -34,9 +33,10 @@ _ORIGINS = {"role": "demanded by its role", "criterion": "the criterion's own", 
 _SYSTEMS = {"scoringSystem": "Scoring system", "gradingSystem": "Grading system", "policy": "Policy"}
 _ABOUT = {"sample_id": "Sample", "group": "Group", "tags": "Tags", "status": "Status", "judge": "Judge"}
 _RUNS = {"run": "Run", "workflow": "Workflow", "grade": "Grade", "score": "Score", "verdict": "Verdict", "why": "Why", "gates": "Gates that fail"}
-_SPENT = {"duration_ms": "Duration, ms", "retries": "Retries", "tokens": "Tokens", "cost_usd": "Cost, USD"}
-_STEPS = {"name": "Step", "status": "Status", "agent": "Agent", "critical": "Critical", "model": "Model", "tier": "Tier", **_SPENT, "scores": "Scores"}
-_COUNTS = {"steps": "Steps", "succeeded": "Succeeded", "failed": "Failed", "skipped": "Skipped", "success_rate": "Success rate", **_SPENT}
+_SPENT = {"retries": "Retries", "tokens": "Tokens", "cost_usd": "Cost, USD"}
+_TIMED = {"duration_ms": "Duration, ms", **_SPENT}
+_STEPS = {"name": "Step", "status": "Status", "agent": "Agent", "critical": "Critical", "model": "Model", "tier": "Tier", **_TIMED, "scores": "Scores"}
+_COUNTS = {"steps": "Steps", "succeeded": "Succeeded", "failed": "Failed", "skipped": "Skipped", "success_rate": "Success rate", **_TIMED}
 _AGENTS = {"agent": "Agent", **_COUNTS, "scores": "Scores"}
 _NUMERIC = frozenset({"line", "score", *_COUNTS})
 
@@ -66,9 +66,6 @@ def join(parts: Iterable[str]) -> Html:
 
 def _safe(text: str) -> str:
     return text if isinstance(text, Html) else escape(text.translate(_UNSEEN))
-
-
-# --- values in words ----------------------------------------------------------------------------------------------------------------------
 
 
 def say(value: Any, absent: str = "not stated") -> str:
@@ -108,6 +105,10 @@ def _share(value: Any, whole: int = 1) -> float:
 
 def _percent(value: float) -> str:
     return f"{value:.3f}%"
+
+
+def _anchor(at: float) -> str:
+    return "start" if at < 6 else "end" if at > 94 else "middle"
 
 
 def _signed(word: str) -> Html:
@@ -168,7 +169,8 @@ def _head(runs: Sequence[Result], title: str, subtitle: str, faults: Sequence[Re
     parts += [tag("ul", *figures, class_="counts", aria_label="Runs by verdict")]
     if not runs:
         return tag("header", *parts, tag("p", "No run was graded, so none passed.", class_="verdict"))
-    return tag("header", *parts, _letters(runs), _facts((label, _distinct(runs, key)) for key, label in _SYSTEMS.items()))
+    versions = {key: list(dict.fromkeys(run.get(key) for run in runs)) for key in _SYSTEMS}
+    return tag("header", *parts, _letters(runs), _facts(_fields(versions, _SYSTEMS)))
 
 
 def _letters(runs: Sequence[Result]) -> Html:
@@ -177,11 +179,6 @@ def _letters(runs: Sequence[Result]) -> Html:
     order = dict.fromkeys([band.get("grade") for run in runs for band in run.get("bands") or ()] + list(counts))
     badges = (tag("li", _badge(letter, " ", tag("span", str(counts[letter])))) for letter in order)
     return tag("ul", *badges, class_="letters", aria_label="Runs by letter")
-
-
-def _distinct(runs: Sequence[Result], key: str) -> str:
-    found = list(dict.fromkeys(run.get(key) for run in runs))
-    return join([say(found), f" ({len(found)} different)" if len(found) > 1 else ""])
 
 
 def _faults(faults: Sequence[Result]) -> Html:
@@ -209,15 +206,14 @@ def _workflow(run: Result) -> str:
 def _because(run: Result) -> str:
     """The verdict sentence without its first half, which the columns beside it already say."""
     sentence = str(next(iter(run.get("explanation") or ()), ""))
-    reason = sentence.partition(": ")[2] or sentence
-    return reason[:1].upper() + reason[1:] if reason else say(run.get("reason"), "no reason is stated")
+    return sentence.partition(": ")[2] or sentence or say(run.get("reason"), "no reason is stated")
 
 
 def _failed_gates(run: Result) -> str:
     failed = run.get("hard_gate_failures")
     if not failed:
         return say(None, "none")
-    more = [tag("span", f"and {len(failed) - 3} more", class_="under")] if len(failed) > 3 else []
+    more = [tag("small", f"and {len(failed) - 3} more")] if len(failed) > 3 else []
     return join([*(tag("code", say(name), class_="under") for name in failed[:3]), *more])
 
 
@@ -228,15 +224,11 @@ def _run(run: Result, number: int) -> Html:
     name = f"run-{number}"
     heading = tag("h2", tag("span", say(run.get("run_id"))), " ", _badge(run.get("grade")), id=f"{name}-name")
     verdict = tag("p", say(next(iter(run.get("explanation") or ()), None), "No verdict is stated."), class_="verdict")
-    blocks = [_standing(run), _gates(run), _criteria(run), _why(run), *_parts(run), _about(run)]
-    back = tag("p", tag("a", "All runs", href="#runs"), class_="back")
-    return tag("article", heading, verdict, *blocks, back, id=name, aria_labelledby=f"{name}-name", class_="run")
-
-
-def _standing(run: Result) -> Html:
     figures = [("Verdict", _passed(run)), ("Score", points(run.get("weighted_score"))), ("Threshold", points(run.get("pass_threshold"), "not stated"))]
     figures += [("By score alone", say(run.get("provisional_grade"))), ("Adjusted for sample size", points(run.get("weighted_score_adjusted")))]
-    return join([_facts(figures, kind="figures"), _scale(run)])
+    blocks = [_facts(figures, kind="figures"), _scale(run), _gates(run), _criteria(run), _why(run), *_parts(run), _about(run)]
+    back = tag("p", tag("a", "All runs", href="#runs"), class_="back")
+    return tag("article", heading, verdict, *blocks, back, id=name, aria_labelledby=f"{name}-name", class_="run")
 
 
 def _scale(run: Result) -> Html:
@@ -250,12 +242,11 @@ def _scale(run: Result) -> Html:
         own = "own" if band.get("grade") == run.get("provisional_grade") else ""
         drawn.append(tag("rect", x=_percent(low), y="18", width=_percent(high - low), height="22", class_=f"band {own}".strip()))
         drawn.append(tag("text", say(band.get("grade")), x=_percent((low + high) / 2), y="33", text_anchor="middle", class_=own))
-        drawn.append(tag("text", say(band["min"]), x=_percent(low), y="54", text_anchor="middle" if low > 2 else "start", class_="edge"))
+        drawn.append(tag("text", say(band["min"]), x=_percent(low), y="54", text_anchor=_anchor(low), class_="edge"))
     score, limit = _share(run["weighted_score"], 100), _share(run.get("pass_threshold"), 100)
     for kind, at in (("limit", limit), ("score", score)):
         drawn.append(tag("line", x1=_percent(at), x2=_percent(at), y1="14", y2="44", class_=kind))
-    side = "start" if score < 6 else "end" if score > 94 else "middle"
-    drawn.append(tag("text", points(run["weighted_score"]), x=_percent(score), y="10", text_anchor=side, class_="at"))
+    drawn.append(tag("text", points(run["weighted_score"]), x=_percent(score), y="10", text_anchor=_anchor(score), class_="at"))
     said = f"The score {points(run['weighted_score'])} on a scale from 0 to 100, threshold {points(run.get('pass_threshold'), 'not stated')}."
     caption = tag("figcaption", "Bands by score. The dashed line is the threshold.")
     return tag("figure", tag("svg", *drawn, role="img", aria_label=said, class_="scale"), caption)
@@ -314,10 +305,11 @@ def _bar(item: Result, said: str, track: float) -> Html:
     drawn = [tag("rect", width=_percent(track), height="12", y="4", class_="track")]
     drawn.append(tag("rect", width=filled, height="12", y="4", class_="missed" if failed else "fill"))
     if floor:
-        at = _percent(track * _share(floor.get("norm")) / 100)
-        drawn.append(tag("line", x1=at, x2=at, y1="0", y2="20", class_="floor"))
+        at = track * _share(floor.get("norm")) / 100
+        drawn.append(tag("line", x1=_percent(at), x2=_percent(at), y1="0", y2="20", class_="floor"))
+        drawn.append(tag("text", "floor ", say(floor.get("norm")), x=_percent(at), y="33", text_anchor=_anchor(at)))
         said += f", floor {'missed' if failed else 'holds'}"
-    return tag("svg", *drawn, role="img", aria_label=said, class_="bar")
+    return tag("svg", *drawn, role="img", aria_label=said, class_="bar floored" if floor else "bar")
 
 
 def _why(run: Result) -> Html:
@@ -328,10 +320,10 @@ def _why(run: Result) -> Html:
     moves += [(f"Smallest gain{opened}", _move(placement.get("smallest_gain"), "no change of one criterion gains a letter"))]
     moves += [(f"Smallest loss{opened}", _move(placement.get("smallest_loss"), "no change of one criterion loses a letter"))]
     fired = [found for found in run.get("findings") or () if found.get("fired")]
-    rules = [join([tag("code", say(found.get("rule"), "")), f" {found.get('subject') or ''} ", say(found.get("text"))]) for found in fired]
+    rules = [join([tag("code", say(found.get("rule"))), " ", say(found.get("text"))]) for found in fired]
     sentences = _list("In sentences", list(run.get("explanation") or ())[1:])
     lists = [_list("Placement", placement.get("notes") or ()), _list("Rules that fired", rules), _list("Notes", run.get("notes") or ())]
-    return _block("Why", sentences, tag("h4", "What would move it"), _facts(moves), *lists)
+    return _block("Why", sentences, tag("h4", "What would move it"), _facts(moves, kind="facts pairs"), *lists)
 
 
 def _move(move: Result | None, absent: str) -> str:
@@ -371,15 +363,6 @@ def _about(run: Result) -> Html:
     return _block("About this run", _facts(about), _facts(digests, kind="facts small"))
 
 
-# --- the page -----------------------------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _style() -> str:
-    with open(_CSS, encoding="utf-8") as stream:
-        return stream.read()
-
-
 def render(results: Sequence[Mapping[str, Any]], *, title: str, subtitle: str = "", faults: Sequence[Mapping[str, Any]] = ()) -> str:
     """The page for a list of results, as they stand in `results[]` of `assay.grades/1`; `faults` are the inputs that could not be read.
 
@@ -396,5 +379,5 @@ def render(results: Sequence[Mapping[str, Any]], *, title: str, subtitle: str = 
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f"{tag('title', title)}\n<style>\n{_style()}</style>\n</head>\n<body>\n{tag('main', *body)}\n</body>\n</html>\n"
+        f"{tag('title', title)}\n<style>\n{_CSS.read_text('utf-8')}</style>\n</head>\n<body>\n{tag('main', *body)}\n</body>\n</html>\n"
     )

@@ -53,7 +53,7 @@ class Gate(NamedTuple):
 
 GATES: Registry[Gate] = Registry("gate")
 
-_TEMPLATE = re.compile(r"\$\{[^}]*\}|\{\{.*\}\}|\{%.*%\}", re.DOTALL)
+_TEMPLATE = re.compile(r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL)
 
 
 @lru_cache(maxsize=256)  # the words are fixed, and a stream asks for them a million times
@@ -62,17 +62,16 @@ def _no_evidence(what: str) -> GateResult:
 
 
 def is_absent(value: Any) -> bool:
-    """Whether a value stands for nothing: null, an empty text, list or object, or a template that nobody filled in.
+    """Whether a value stands for nothing: null, an empty text, list or object, a template that nobody filled in, or a list of only such things.
 
-    >>> [is_absent(x) for x in (None, " ", [], "${steps.plan.output}", "{{ answer }}", 0, False, "a {{b}} c")]
-    [True, True, True, True, True, False, False, False]
+    >>> [is_absent(x) for x in (None, " ", [], [None], "${steps.plan.output}", "{{ answer }}", 0, False, "a {{b}} c")]
+    [True, True, True, True, True, True, False, False, False]
     """
-    if value is None or (isinstance(value, str | list | dict) and not value):
-        return True
     if isinstance(value, str):
-        text = value.strip()
-        return not text or _TEMPLATE.fullmatch(text) is not None
-    return False
+        return not value.strip() or _TEMPLATE.fullmatch(value) is not None
+    if isinstance(value, list):
+        return all(map(is_absent, value))
+    return value is None or value == {}
 
 
 def resolve(name: str, values: Mapping[str, Any]) -> Any:
@@ -206,12 +205,20 @@ def _parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
     bad = []
     for name in run.required_outputs or ():
         value = resolve(name, run.outputs or {})
-        kind = declared.get(name, {}).get("type") if isinstance(declared, dict) and isinstance(declared.get(name), dict) else None
-        if isinstance(value, str) and kind in _STRUCTURED and not parses_as(value, _STRUCTURED[kind]):
-            bad.append(f"{name} (should parse to {kind})")
+        kinds = _declared_types(declared, name)
+        if isinstance(value, str) and kinds and not any(parses_as(value, _STRUCTURED[kind]) for kind in kinds):
+            bad.append(f"{name} (should parse to {' or '.join(kinds)})")
     if bad:
         return GateResult(False, f"output is text that does not parse: {', '.join(bad)}")
     return _PARSEABLE
+
+
+def _declared_types(properties: Any, name: str) -> list[str]:
+    """The structured types that a schema declares for an output; none where text will do."""
+    declared = properties.get(name) if isinstance(properties, dict) else None
+    found = declared.get("type") if isinstance(declared, dict) else None
+    kinds = found if isinstance(found, list) else [found]
+    return [kind for kind in kinds if isinstance(kind, str) and kind in _STRUCTURED] if "string" not in kinds else []
 
 
 _PARSEABLE = GateResult(True, "every required output is present and parses")
@@ -228,7 +235,8 @@ def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
         return GateResult(True, f"{supported} of {total} claims are supported by the retrieved context")
     if (supported + unjudged) * minimum.den >= minimum.num * total:
         return GateResult(None, f"{unjudged} of {total} claims were not judged (`supported` is null)")
-    return GateResult(False, f"{total - supported - unjudged} of {total} claims are not supported by the retrieved context; at least {params['minimum']} must be")
+    needed = "every claim" if minimum.num == minimum.den else f"a share of {params['minimum']}"
+    return GateResult(False, f"{total - supported - unjudged} of {total} claims are not supported by the retrieved context; {needed} must be")
 
 
 def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
@@ -245,14 +253,14 @@ def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
         return _no_evidence("the run lists no `claims`")
     severe = [claim for claim in run.claims if claim.supported is False and claim.severity in ("high", "critical")]
     if severe:
-        return GateResult(False, f"{len(severe)} unsupported claims of high severity, first: {_quote(severe[0].text)}")
+        return GateResult(False, f"unsupported claims of high severity: {len(severe)}, first {_quote(severe[0].text)}")
     open_ = [
         claim
         for claim in run.claims
         if (claim.supported is False and claim.severity is None) or (claim.supported is None and claim.severity not in ("none", "low", "medium"))
     ]
     if open_:
-        return GateResult(None, f"{len(open_)} claims lack `supported` or `severity`, first: {_quote(open_[0].text)}")
+        return GateResult(None, f"claims without `supported` or `severity`: {len(open_)}, first {_quote(open_[0].text)}")
     return _NO_HALLUCINATION
 
 

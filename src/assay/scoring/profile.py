@@ -102,8 +102,11 @@ def load_profile(document: Document) -> Profile:
             continue
         if set(item.params) != set(found.params):
             faults.add((*at, "params"), f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not {', '.join(item.params) or 'none'}.")
-        if item.measure is not None and item.measure not in MEASURES:
+        measure = MEASURES.get(item.measure) if item.measure is not None else None
+        if measure is None and item.measure is not None:
             faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
+        elif measure is not None and measure.formula != item.formula:
+            faults.add((*at, "formula"), f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.")
         for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
             if floor is not None:
                 try:
@@ -172,6 +175,10 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
         floor = item.floor()
         if item.name in own:
             before = own[item.name]
+            if before.measure is not None:
+                raise ShelfError(
+                    "SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} measures from the evidence; a judge cannot replace that."
+                )
             changes: dict[str, Any] = {"weight": item.weight, "formula": item.formula_id, "params": {}, "label": item.label or before.label}
             # a rubric may raise a floor and never drop one: without a floor of its own the profile's stays
             if floor is not None:

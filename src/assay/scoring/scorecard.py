@@ -1,7 +1,7 @@
 """Run -> Scorecard: every gate evaluated, every criterion given its raw score or the reason why there is none.
 
-Where a criterion has both a measure and a score that came with the run, the worse of the two norms counts: a supplied score can worsen what the
-evidence says, never improve it. A criterion without either stays on the card with a null raw score. Nothing here weighs or grades.
+Each criterion has one source, which the profile names: a measure reads it off the evidence, or its score comes with the run. Were there two, leaving
+out the worse one would help. A criterion whose source is silent stays on the card with a null raw score. Nothing here weighs or grades.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from assay.registry import near_miss
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.parts import agent_scores, step_scores
-from assay.scoring.profile import ProfileCriterion, floor_as_norm
 
 if TYPE_CHECKING:
     from assay.records.evidence import Run, Source
@@ -62,7 +61,7 @@ def score(run: Run, plan: Plan) -> Scorecard:
             continue
         criteria.append(
             Criterion(
-                name=spec.id, raw_score=raw.value, formula_id=raw.formula, params=raw.params, weight=spec.weight, critical_floor=_floor(spec, raw),
+                name=spec.id, raw_score=raw.value, formula_id=raw.formula, params=raw.params, weight=spec.weight, critical_floor=spec.critical_floor,
                 floor_override=spec.floor_override, role=spec.role, layer=spec.layer, n=raw.n, label=spec.label, source=raw.source, missing=raw.missing,
             )  # fmt: skip
         )
@@ -82,36 +81,19 @@ def score(run: Run, plan: Plan) -> Scorecard:
 
 
 def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
-    """The raw score that counts for one criterion."""
+    """The raw score of one criterion, checked by its formula, or the reason why there is none."""
     spec = planned.spec
     given = run.scores.get(spec.id)
-    supplied = None
-    if given is not None and given.raw is not None:
-        supplied = _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)
-        supplied_norm = normalise(given.raw, spec.formula, spec.params)
     if planned.measure is None:
-        if supplied is not None:
-            return supplied
-        why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}'"
-        return _Raw(None, spec.formula, spec.params, 0, None, why)
+        if given is None or given.raw is None:
+            why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}'"
+            return _Raw(None, spec.formula, spec.params, 0, None, why)
+        normalise(given.raw, spec.formula, spec.params)
+        return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)
+    if given is not None:
+        notes.append(f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score that came with the run does not count")
     taken = planned.measure.take(run)
     if isinstance(taken, Undetermined):
-        if supplied is not None:
-            return supplied
-        return _Raw(None, spec.formula, spec.params, 0, None, f"{taken.reason}, and the run carries no score '{spec.id}'")
-    formula = planned.measure.formula
-    measured = _Raw(taken, formula, spec.params if formula == spec.formula else {}, 1, None, None)
-    measured_norm = normalise(taken, measured.formula, measured.params)
-    if supplied is None:
-        return measured
-    if supplied_norm != measured_norm:
-        lower = "supplied" if supplied_norm < measured_norm else "measured"
-        notes.append(f"'{spec.id}' was measured from the evidence and also supplied, and the two differ: the lower one, {lower}, counts")
-    return supplied if supplied_norm < measured_norm else measured
-
-
-def _floor(spec: ProfileCriterion, raw: _Raw) -> Any:
-    """The criterion's floor. A raw floor belongs to the profile's own formula; where a measure brought another, it is carried over as a norm."""
-    if spec.critical_floor is None or raw.formula == spec.formula:
-        return spec.critical_floor
-    return {"norm": floor_as_norm(spec)}
+        return _Raw(None, spec.formula, spec.params, 0, None, taken.reason)
+    normalise(taken, spec.formula, spec.params)
+    return _Raw(taken, spec.formula, spec.params, 1, None, None)
