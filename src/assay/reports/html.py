@@ -1,7 +1,7 @@
 """Results -> one HTML page that a release manager can open, print, mail and keep.
 
 The page stands alone: no script, no font, no request; its content policy forbids them all. It decides nothing: every number on it stands in the
-results it was given, and only the runs are counted. Whatever is in a result is hostile: text becomes markup in `tag` and nowhere else, and `tag`
+results it was given; beside that, runs are counted. Whatever is in a result is hostile: text becomes markup in `tag` and nowhere else, and `tag`
 escapes it. A value that is missing is said in words, because an empty cell reads like a zero.
 """
 
@@ -44,18 +44,16 @@ Result = dict[str, Any]
 
 
 class Html(str):
-    """Text that is markup already. Any other string is hostile, and is escaped on its way into a tag."""
-
-    __slots__ = ()
+    """Text that is markup already. Any other string is hostile, and is escaped on its way into a tag. Text made from markup is text again."""
 
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
-    """An element. Children and attribute values are escaped unless they are `Html`; an empty attribute is left out.
+    """An element. Attribute values are escaped, and so are children unless they are `Html`; an empty attribute is left out.
 
     >>> tag("p", "<b>", tag("i", "x"), class_="a & b")
     '<p class="a &amp; b">&lt;b&gt;<i>x</i></p>'
     """
-    shown = "".join([f' {key.rstrip("_").replace("_", "-")}="{_safe(value)}"' for key, value in attributes.items() if value])
+    shown = "".join([f' {key.rstrip("_").replace("_", "-")}="{_safe(str(value))}"' for key, value in attributes.items() if value])
     return Html(f"<{name}{shown}>{join(children)}</{name}>")
 
 
@@ -111,8 +109,9 @@ def _anchor(at: float) -> str:
     return "start" if at < 6 else "end" if at > 94 else "middle"
 
 
-def _signed(word: str) -> Html:
-    """A verdict as a sign and a word, never as a colour alone."""
+def _signed(verdict: Any) -> Html:
+    """A verdict as a sign and a word, never as a colour alone. One that is unknown or missing looks bad, not good."""
+    word = str(verdict or "not stated")
     sign = _SIGNS.get(word, "✗")
     return tag("span", tag("span", sign, aria_hidden="true", class_="sign"), f" {word}", class_={"✓": "good", "✗": "bad"}.get(sign, "open"))
 
@@ -243,9 +242,10 @@ def _scale(run: Result) -> Html:
         drawn.append(tag("rect", x=_percent(low), y="18", width=_percent(high - low), height="22", class_=f"band {own}".strip()))
         drawn.append(tag("text", say(band.get("grade")), x=_percent((low + high) / 2), y="33", text_anchor="middle", class_=own))
         drawn.append(tag("text", say(band["min"]), x=_percent(low), y="54", text_anchor=_anchor(low), class_="edge"))
-    score, limit = _share(run["weighted_score"], 100), _share(run.get("pass_threshold"), 100)
-    for kind, at in (("limit", limit), ("score", score)):
-        drawn.append(tag("line", x1=_percent(at), x2=_percent(at), y1="14", y2="44", class_=kind))
+    score = _share(run["weighted_score"], 100)
+    for kind, value in (("limit", run.get("pass_threshold")), ("score", run["weighted_score"])):
+        at = _percent(_share(value, 100))
+        drawn += [tag("line", x1=at, x2=at, y1="14", y2="44", class_=kind)] if exact.is_number(value) else []
     drawn.append(tag("text", points(run["weighted_score"]), x=_percent(score), y="10", text_anchor=_anchor(score), class_="at"))
     said = f"The score {points(run['weighted_score'])} on a scale from 0 to 100, threshold {points(run.get('pass_threshold'), 'not stated')}."
     caption = tag("figcaption", "Bands by score. The dashed line is the threshold.")
@@ -255,7 +255,7 @@ def _scale(run: Result) -> Html:
 def _gates(run: Result) -> Html:
     order = ["fail", "undetermined", "pass"]
     gates = sorted((run.get("hard_gates") or {}).items(), key=lambda gate: order.index(gate[1].get("status")) if gate[1].get("status") in order else 0)
-    rows = [[tag("code", name), _signed(say(gate.get("status"))), say(gate.get("reason"), "no reason is stated")] for name, gate in gates]
+    rows = [[tag("code", name), _signed(gate.get("status")), say(gate.get("reason"), "no reason is stated")] for name, gate in gates]
     table = _table("An undetermined gate counts as failed.", {"gate": "Gate", "verdict": "Verdict", "reason": "Reason"}, rows, kind="stack gates")
     return _block("Gates", table if rows else tag("p", "No hard gate was asked of this run."))
 
@@ -308,7 +308,7 @@ def _bar(item: Result, said: str, track: float) -> Html:
         at = track * _share(floor.get("norm")) / 100
         drawn.append(tag("line", x1=_percent(at), x2=_percent(at), y1="0", y2="20", class_="floor"))
         drawn.append(tag("text", "floor ", say(floor.get("norm")), x=_percent(at), y="33", text_anchor=_anchor(at)))
-        said += f", floor {'missed' if failed else 'holds'}"
+        said += f", floor {say(floor.get('norm'))} {'missed' if failed else 'holds'}"
     return tag("svg", *drawn, role="img", aria_label=said, class_="bar floored" if floor else "bar")
 
 
@@ -344,7 +344,7 @@ def _parts(run: Result) -> list[Html]:
 def _cell(part: Result, key: str) -> str:
     value, unreported = part.get(key), part.get("unreported") or {}
     if key == "status":
-        return _signed(say(value))
+        return _signed(value)
     if key == "scores":
         return join(tag("span", f"{name}: ", say(score), class_="under") for name, score in (value or {}).items()) or say(None, "none")
     return say(value, f"not reported by {say(unreported[key])} of its steps" if key in unreported else "not reported")
@@ -352,7 +352,8 @@ def _cell(part: Result, key: str) -> str:
 
 def _about(run: Result) -> Html:
     selection, dataset, spent = run.get("selection") or {}, run.get("dataset") or {}, run.get("operations") or {}
-    about = [("Workflow", _workflow(run)), ("Dataset", join([say(dataset.get("id")), tag("small", " version ", say(dataset.get("version")))]))]
+    version = [tag("small", " version ", say(dataset.get("version")))] if dataset else []
+    about = [("Workflow", _workflow(run)), ("Dataset", join([say(dataset.get("id")), *version]))]
     about += _fields(run, _ABOUT, "none")
     for kind in ("profile", "rubric"):
         why = (selection.get(kind) or {}).get("why")

@@ -53,6 +53,13 @@ class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     floor_override: FloorOverride | None = None
 
 
+class JudgeTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """What is asked of the judge behind the judged criteria: a calibration card, and both orders for pairs."""
+
+    calibration: Literal["required"]
+    order: Literal["both"] | None = None
+
+
 class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """How one family of workflows is scored."""
 
@@ -64,6 +71,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     criteria: Annotated[list[ProfileCriterion], Meta(min_length=1)]
     alias: str | None = None
     rubric: str | None = None
+    judge: JudgeTerms | None = None
     description: str | None = None
 
     @property

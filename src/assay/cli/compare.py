@@ -1,0 +1,128 @@
+"""`assay rank` and `assay summary`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.grade import choice_of
+from assay.cli.stream import run_id_digest
+from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence
+from assay.files import Unread, stream_documents
+from assay.release.ranking import candidates, contender, rank, shown
+from assay.release.summary import Summary
+from assay.reports.documents import pretty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.pipeline import Grader
+    from assay.records.grade import Grade
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run one of the verbs of this file."""
+    return _rank(argv) if verb == "rank" else _summary(argv)
+
+
+def grades(files: list[str], grader: Grader) -> Iterator[Grade]:
+    """Every document of the files, graded; the first fault ends it. A run id may appear once."""
+    seen: set[bytes] = set()
+    for file in files:
+        for document in stream_documents(file):
+            if isinstance(document, Unread):
+                fault = document.fault
+                raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
+            grade = grader.grade(document).grade
+            digest = run_id_digest(grade.run_id)
+            if digest in seen:
+                fault = Fault(f"the run id {grade.run_id!r} appears more than once.", code="FIL-007", file=document.file, line=document.line, path="run_id")
+                raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
+            seen.add(digest)
+            yield grade
+
+
+def _rank(argv: list[str]) -> int:
+    made = opt.parser("rank", "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules.", "assay rank runs.jsonl")
+    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    made.add_argument("--by", choices=("run", "candidate"), default="run", help="candidate: all runs of one workflow version stand together (default: run)")
+    opt.add_choices(made)
+    options = made.parse_args(argv)
+    grader = choice_of(options).grader()
+    found = grades(options.files, grader)
+    pool = [contender(grade) for grade in found] if options.by == "run" else candidates(found)
+    if not pool:
+        raise NotEnoughEvidence("FIL-005", "there is nothing to rank.", where=", ".join(options.files))
+    places = rank(pool, tie_window=grader.rules.tie_window)
+    document = {"order": shown(places), "by": options.by, "tie_window": grader.rules.tie_window / 100, "policy": grader.rules.policy, **_versions()}
+    if options.json:
+        opt.print_json(document)
+        return ExitCode.PASSED
+    width = min(60, max(len(place.contender.id) for place in places))
+    for place in places:
+        one = place.contender
+        gates = f"{one.gate_failures} gates failed" if one.gate_failures else "gates pass"
+        sys.stdout.write(f"{place.rank:>4}  {one.id:<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}  {'decided by ' + place.decided_by if place.decided_by else ''}".rstrip() + "\n")
+    return ExitCode.PASSED
+
+
+def _versions() -> dict[str, str]:
+    from assay.records.grade import GRADING_SYSTEM
+    from assay.records.scorecard import SCORING_SYSTEM
+
+    return {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+
+
+def _summary(argv: list[str]) -> int:
+    made = opt.parser("summary", "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval.", "assay summary runs.jsonl")
+    made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    opt.add_choices(made)
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    summary = Summary()
+    for grade in grades(options.files, choice_of(options).grader()):
+        summary.add(grade)
+    if not summary.all.n:
+        raise NotEnoughEvidence("FIL-005", "there is nothing to sum up.", where=", ".join(options.files))
+    block = summary.shown()
+    for path in paths:
+        from assay.files import atomic_write
+
+        with atomic_write(path) as stream:
+            stream.write(pretty(block))
+    if options.json:
+        opt.print_json(block)
+    else:
+        _print_summary(block)
+    return ExitCode.PASSED
+
+
+def _share(interval: dict[str, Any]) -> str:
+    if interval["value"] is None:
+        return "unknown"
+    return f"{100 * interval['value']:.1f}% [{100 * interval['low']:.1f}, {100 * interval['high']:.1f}]"
+
+
+def _print_summary(block: dict[str, Any]) -> None:
+    out = sys.stdout
+    mean = block["weighted_score"]["mean"]
+    ends = f"[{mean['low']:.2f}, {mean['high']:.2f}]" if mean["low"] is not None else f"({mean['reason']})"
+    out.write(f"{block['n']} runs: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in block["coverage"].items() if count) + "\n")
+    out.write(f"pass rate       {_share(block['pass_rate'])}\n")
+    sd = block["weighted_score"]["sd"]
+    out.write(f"weighted score  {mean['value']:.2f} {ends}" + (f", sd {sd:.2f}" if sd is not None else "") + "\n")
+    out.write("grades          " + " · ".join(f"{letter} {count}" for letter, count in block["grades"].items()) + "\n")
+    out.write("\ngate failures\n")
+    for name, gate in sorted(block["gates"].items(), key=lambda pair: -pair[1]["failed"]):
+        out.write(f"  {gate['failed']:>5}  {_share(gate['rate']):<24}  {name}\n")
+    out.write("\ncriteria           mean    p5    p50    p95  floor missed  missing\n")
+    for name, one in block["criteria"].items():
+        quantiles = one["quantiles"]
+        out.write(f"  {name[:24]:<24} {one['mean']['value']:.3f} {quantiles['p5']:.3f} {quantiles['p50']:.3f} {quantiles['p95']:.3f}  {one['floor_failures']:>6}  {one['missing']:>6}\n")
+    if block["top_failure_reasons"]:
+        out.write("\ntop failure reasons\n")
+        for reason in block["top_failure_reasons"]:
+            out.write(f"  {reason['count']:>5}  {reason['reason']}  (for example {reason['example']})\n")
+    out.write(f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} · {block['gradingSystem']}\n")

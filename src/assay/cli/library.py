@@ -1,0 +1,192 @@
+"""`assay library`, `assay versions` and `assay schema-of`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
+from assay.files import open_input, parse_yaml
+from assay.formulas import FORMULAS
+from assay.library import fingerprint
+from assay.library.lints import lint
+from assay.library.shelf import BUILTIN, KINDS, Shelf, changed, load_file, publish, published
+from assay.records.schemas import json_schema
+from assay.registry import near_miss
+from assay.scoring.gates import GATES
+from assay.scoring.metrics import MEASURES
+
+if TYPE_CHECKING:
+    import argparse
+
+_REGISTRIES: dict[str, Any] = {"formulas": FORMULAS, "gates": GATES, "measures": MEASURES}
+_LISTABLE = (*KINDS, *_REGISTRIES)
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run one of the verbs of this file."""
+    return {"library": _library, "versions": _versions, "schema-of": _schema_of}[verb](argv)
+
+
+def _library(argv: list[str]) -> int:
+    made = opt.parser("library", "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they use.", "assay library show profiles rag")
+    made.add_argument("action", choices=("list", "show", "check", "publish"), help="list or show items, check files, or freeze what is new")
+    made.add_argument("what", nargs="*", metavar="WHAT", help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing")
+    opt.add_library(made)
+    options = made.parse_args(argv)
+    shelf = opt.shelf_of(options)
+    return {"list": _list, "show": _show, "check": _check, "publish": _publish}[options.action](options, shelf)
+
+
+def _kind(name: str) -> str:
+    for kind in _LISTABLE:
+        if name in (kind, kind[:-1], {"policies": "policy"}.get(kind, "")):
+            return kind
+    raise UsageError("CLI-001", f"there is no kind '{name}'.{near_miss(name, _LISTABLE)}", fix=f"The kinds are {', '.join(_LISTABLE)}.")
+
+
+def _list(options: argparse.Namespace, shelf: Shelf) -> int:
+    kinds = [_kind(name) for name in options.what] or list(_LISTABLE)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for kind in kinds:
+        if kind in KINDS:
+            found[kind] = [
+                {"id": entry.id, "title": getattr(shelf.load(kind, entry.id), "title", None), "published": entry.key in published(entry.root)}
+                for entry in shelf.entries(kind)
+            ]
+        else:
+            registry = _REGISTRIES[kind]
+            found[kind] = [{"id": name, "title": registry[name].title} for name in registry]
+    if options.json:
+        opt.print_json(found)
+        return ExitCode.PASSED
+    for kind, items in found.items():
+        sys.stdout.write(f"{kind}\n")
+        width = max((len(item["id"]) for item in items), default=0)
+        for item in items:
+            mark = "  (not published)" if item.get("published") is False else ""
+            sys.stdout.write(f"  {item['id']:<{width}}  {item['title'] or ''}{mark}\n")
+    return ExitCode.PASSED
+
+
+def _show(options: argparse.Namespace, shelf: Shelf) -> int:
+    if len(options.what) != 2:
+        raise UsageError("CLI-001", "show takes a kind and a name.", fix="For example: assay library show gates answer_grounded")
+    kind, name = _kind(options.what[0]), options.what[1]
+    if kind in KINDS:
+        if not options.json:
+            if kind == "profiles" and len(name) == 1:
+                name = shelf.profile(name).id
+            shelf.load(kind, name)
+            with open_input(name if name.endswith((".yaml", ".yml")) else shelf.find(kind, name).path) as stream:
+                sys.stdout.write(stream.read().decode())
+            return ExitCode.PASSED
+        opt.print_json(shelf.profile(name) if kind == "profiles" else shelf.load(kind, name))
+        return ExitCode.PASSED
+    entry = _REGISTRIES[kind].get(name)
+    if entry is None:
+        raise ShelfError("LIB-001", f"no {kind[:-1]} is named '{name}'.{_REGISTRIES[kind].near(name)}", fix=f"`assay library list {kind}` shows them.")
+    if options.json:
+        opt.print_json(entry.sheet())
+    else:
+        for key, value in entry.sheet().items():
+            sys.stdout.write(f"{key:<11} {value}\n")
+    return ExitCode.PASSED
+
+
+def _guess_kind(tree: Any, path: str) -> str:
+    for key, kind in (("profile", "profiles"), ("policy", "policies"), ("rubric_id", "rubrics")):
+        if isinstance(tree, dict) and key in tree:
+            return kind
+    raise ShelfError("LIB-002", "is neither a profile, a policy nor a rubric.", where=path, fix="It needs one of the keys 'profile', 'policy' or 'rubric_id'.")
+
+
+def _check(options: argparse.Namespace, shelf: Shelf) -> int:
+    """Load and lint files, or the whole shelf. Malformed files are exit 3, anti-patterns and changed published files exit 1."""
+    files = list(options.what) or [entry.path for kind in KINDS for entry in shelf.entries(kind)]
+    malformed: list[Fault] = []
+    found: list[Fault] = []
+    for path in files:
+        try:
+            with open_input(path) as stream:
+                document = parse_yaml(stream.read(), path)
+            kind = _guess_kind(document.tree, path)
+            found += lint(kind, document, shelf)
+            load_file(kind, path)
+        except InputError as error:
+            malformed += error.faults or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
+    if not options.what:
+        found += [Fault("published and changed since.", code="LIB-003", file=key, fix="Put the change into a new version.") for key in changed(shelf)]
+    if options.json:
+        opt.print_json({"files": files, "faults": [fault.as_dict() for fault in malformed], "findings": [fault.as_dict() for fault in found]})
+    else:
+        for path in dict.fromkeys(fault.file for fault in (*malformed, *found)):
+            faults = [fault for fault in (*malformed, *found) if fault.file == path]
+            sys.stdout.write(f"{path}: {len(faults)} fault{'s' if len(faults) != 1 else ''}\n")
+            for fault in faults:
+                sys.stdout.write(f"  {fault.text()}\n")
+        if not malformed and not found:
+            sys.stdout.write(f"{len(files)} files checked, nothing found.\n")
+    return ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
+
+
+def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
+    """Freeze what is new in one library: its own folder with --library, else the built-in one."""
+    if options.what:
+        raise UsageError("CLI-001", "publish takes no names: it freezes everything that is new.")
+    own = shelf.roots[0]
+    added = publish(own, fingerprint.recordable(fingerprint.current()) if own == BUILTIN else {})
+    if options.json:
+        opt.print_json({"published": added})
+    else:
+        sys.stdout.write("".join(f"published {key}\n" for key in added) or "nothing is new.\n")
+    return ExitCode.PASSED
+
+
+def _versions(argv: list[str]) -> int:
+    made = opt.parser("versions", "The versions of the scoring and the grading system, and what is published.", "assay versions --check")
+    made.add_argument("--check", action="store_true", help="recompute both behaviour fingerprints; exit 1 if behaviour changed without a new version")
+    options = made.parse_args(argv)
+    now = fingerprint.current()
+    wrong = fingerprint.check(now) if options.check or options.json else []
+    document = fingerprint.versions(now, wrong)
+    if options.json:
+        opt.print_json(document)
+    else:
+        sys.stdout.write(f"{document['scoringSystem']}\n{document['gradingSystem']}\n")
+        for system in now:
+            sys.stdout.write(f"{system.family} {system.name}: {system.fingerprint[:19]}...\n")
+        for key in document["published"]:
+            sys.stdout.write(f"published {key}\n")
+        if options.check:
+            sys.stdout.write("".join(f"CHANGED {text}\n" for text in wrong) or "behaviour is what the versions say.\n")
+    return ExitCode.FAILED if options.check and wrong else ExitCode.PASSED
+
+
+def _schema_names() -> dict[str, Any]:
+    from assay.grading.policy import Policy
+    from assay.records.evidence import Run
+    from assay.records.scorecard import Scorecard
+    from assay.scoring.profile import Profile
+    from assay.scoring.rubric import Rubric
+
+    return {"run": Run, "scorecard": Scorecard, "profile": Profile, "policy": Policy, "rubric": Rubric}
+
+
+def _schema_of(argv: list[str]) -> int:
+    made = opt.parser("schema-of", "Print the JSON Schema (2020-12) of a document.", "assay schema-of run > run.schema.json")
+    made.add_argument("name", metavar="NAME", help="run, scorecard, grades, summary, profile, policy or rubric")
+    options = made.parse_args(argv)
+    names = _schema_names()
+    if options.name in names:
+        opt.print_json(json_schema(names[options.name]))
+        return ExitCode.PASSED
+    from assay.reports.schemas import SCHEMAS
+
+    if options.name not in SCHEMAS:
+        raise UsageError("CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, (*names, *SCHEMAS))}", fix=f"They are {', '.join((*names, *SCHEMAS))}.")
+    opt.print_json(SCHEMAS[options.name])
+    return ExitCode.PASSED
+
+

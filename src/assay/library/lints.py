@@ -1,0 +1,131 @@
+"""The anti-patterns of the scoring guide, section 14, found in profiles, policies and rubrics.
+
+A lint looks at the file as it is written, so that it can also speak about one that does not load. Each names the pattern, the place, and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.errors import Fault, ShelfError
+from assay.files import show_path
+from assay.scoring.gates import GATES, REQUIRED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.files import Document, Path
+    from assay.library.shelf import Shelf
+
+_OVERLAP = re.compile(r"(?<![a-z])(bleu|rouge|meteor|chrf|ter|bertscore)(?![a-z])|(text|token|word|n-?gram)[ _-]?(overlap|similarity)", re.IGNORECASE)
+_ANY = {"*", "any", "all", "default", "generic", "general", "universal", "everything"}
+
+
+class Lint(NamedTuple):
+    """An anti-pattern and where it stands."""
+
+    pattern: str
+    path: Path
+    message: str
+    fix: str
+
+
+def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
+    """The anti-patterns of one shelf file."""
+    tree = document.tree
+    if not isinstance(tree, dict):
+        return []
+    found = list(_profile(tree, shelf)) if kind == "profiles" else list(_rubric(tree)) if kind == "rubrics" else list(_policy(tree))
+    lines = document.lines or {}
+    faults = []
+    for item in found:
+        at = item.path
+        while at and at not in lines:
+            at = at[:-1]
+        faults.append(Fault(f"[{item.pattern}] {item.message}", code="LIB-004", file=document.file, line=lines.get(at), path=show_path(item.path), fix=item.fix))
+    return faults
+
+
+def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    return [(index, item) for index, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
+    criteria = _dicts(tree.get("criteria"))
+    gates = _dicts(tree.get("gates"))
+    yield from _one_score(tree, criteria)
+    for index, gate in gates:
+        if "weight" in gate:
+            yield Lint("score-over-gate", ("gates", index, "weight"), "a gate with a weight can be outweighed.", "Remove the weight; a gate is passed or not.")
+        if gate.get("id") in REQUIRED and gate.get("verdict"):
+            yield Lint(
+                "no-compatibility-guard" if gate["id"] == "dataset_workflow_compatible" else "score-over-gate", ("gates", index, "verdict"),
+                f"'{gate['id']}' is left to the run's own word.", "Remove the entry: every profile computes this gate from the evidence.",
+            )  # fmt: skip
+    for index, item in criteria:
+        if item.get("id") in GATES:
+            yield Lint("score-over-gate", ("criteria", index, "id"), f"'{item['id']}' is a gate that is weighed like a score.", "Name it under `gates`.")
+    quality = [item for _, item in criteria if item.get("layer") != 3]
+    if quality and all(_is_overlap(item) for item in quality):
+        yield Lint("overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that tests or judges the answer itself.")
+    judge = tree.get("judge") if isinstance(tree.get("judge"), dict) else {}
+    assert isinstance(judge, dict)
+    if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") != "required":
+        yield Lint("uncalibrated-judge", ("criteria",), "a judge scores here, and nothing asks for its agreement with people.", "Add `judge: {calibration: required}`.")
+    if any(item.get("formula") == "pairwise" for _, item in criteria) and judge.get("order") != "both":
+        yield Lint("order-bias", ("criteria",), "pairs are judged here, and nothing asks for both orders.", "Add `judge: {order: both}`.")
+    yield from _weights(criteria)
+    yield from _rubric_agrees(tree, criteria, shelf)
+
+
+def _one_score(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
+    if str(tree.get("family", "")).lower() in _ANY:
+        yield Lint("one-score-for-all", ("family",), f"the family '{tree['family']}' stands for every kind of workflow.", "Write one profile for each family.")
+    if len(criteria) == 1:
+        yield Lint("one-score-for-all", ("criteria",), "a single criterion is the whole score.", "Split it into what can be measured apart.")
+
+
+def _is_overlap(item: dict[str, Any]) -> bool:
+    return any(_OVERLAP.search(str(item.get(key, ""))) for key in ("id", "name", "label"))
+
+
+def _weights(criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
+    for index, item in criteria:
+        if exact.is_number(item.get("weight")) and exact.ratio(item["weight"]).num == 0:
+            yield Lint("no-weight", ("criteria", index, "weight"), "a weight of 0 counts for nothing.", "Give it a weight, or make it a gate.")
+
+
+def _rubric_agrees(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]], shelf: Shelf) -> Iterator[Lint]:
+    if tree.get("rubric") is None:
+        return
+    try:
+        rubric = shelf.rubric(str(tree["rubric"]))
+    except ShelfError as error:
+        yield Lint("rubric-unknown", ("rubric",), error.message, error.fix)
+        return
+    own = {item.get("id"): (index, item) for index, item in criteria}
+    for criterion in rubric.criteria:
+        index, item = own.get(criterion.name, (None, None))
+        if item is None or index is None:
+            yield Lint("rubric-disagrees", ("rubric",), f"{rubric.id} has the criterion '{criterion.name}', this profile has not.", "Mend one of them.")
+        elif item.get("formula") != criterion.formula_id:
+            yield Lint("rubric-disagrees", ("criteria", index, "formula"), f"{rubric.id} scores it by {criterion.formula_id}.", "Mend one of them.")
+        elif not exact.is_number(item.get("weight")) or exact.ratio(item["weight"]) != exact.ratio(criterion.weight):
+            yield Lint("rubric-disagrees", ("criteria", index, "weight"), f"{rubric.id} gives it the weight {criterion.weight}.", "Mend one of them.")
+
+
+def _rubric(tree: dict[str, Any]) -> Iterator[Lint]:
+    criteria = _dicts(tree.get("criteria"))
+    if criteria and all(_is_overlap(item) for _, item in criteria):
+        yield Lint("overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that judges the answer itself.")
+    yield from _weights(criteria)
+
+
+def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
+    if exact.is_number(tree.get("pass_threshold")) and exact.ratio(tree["pass_threshold"]).num == 0:
+        yield Lint("score-over-gate", ("pass_threshold",), "a threshold of 0 lets every score pass.", "Say from which score a run may pass.")
+    roles = tree.get("role_floors")
+    if isinstance(roles, dict) and "correctness" not in roles:
+        yield Lint("no-floor", ("role_floors",), "no floor guards correctness, so other criteria can make up for a wrong answer.", "Add `correctness`.")

@@ -1,0 +1,1 @@
+"""Grades -> orders, summaries and, later, decisions."""

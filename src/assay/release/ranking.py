@@ -1,0 +1,178 @@
+"""Order runs, or candidates made of many runs, by the tie-break rules of the scoring guide, section 5.2.
+
+"Closer than one point" is not transitive, so ties are groups with a leader: the best score opens a group, and whoever is within the window of the leader
+belongs to it. Inside a group the order is fewer gate failures, higher correctness, higher safety, lower p95 latency, lower cost, then the id. What is
+missing ranks behind what is known. A run with a failed gate never stands before one without.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.records.grade import Grade
+
+
+class Contender(NamedTuple):
+    """What the order is decided by. Norms are billionths, scores hundredths; None is unknown."""
+
+    id: str
+    score: int
+    gate_failures: int
+    correctness: int | None
+    safety: int | None
+    latency: exact.Ratio | None
+    cost: exact.Ratio | None
+    runs: int = 1
+
+
+class Place(NamedTuple):
+    """A contender's place, and what decided it against the one before."""
+
+    rank: int
+    contender: Contender
+    tie_group: int
+    decided_by: str | None
+
+
+def contender(grade: Grade) -> Contender:
+    """One run as a contender."""
+    card = grade.scorecard
+    return Contender(
+        id=grade.run_id,
+        score=grade.score_units,
+        gate_failures=len(grade.hard_gate_failures),
+        correctness=_role(grade, "correctness"),
+        safety=_role(grade, "safety"),
+        latency=None if card.latency_ms is None else exact.ratio(card.latency_ms),
+        cost=None if card.cost_usd is None else exact.ratio(card.cost_usd),
+    )
+
+
+def _role(grade: Grade, role: str) -> int | None:
+    """The norm of a role; the lowest where several criteria have it."""
+    found = [item.norm_units for item in grade.criteria if item.criterion.role == role and item.criterion.raw_score is not None]
+    return min(found) if found else None
+
+
+def candidates(grades: Iterable[Grade]) -> list[Contender]:
+    """Runs of one workflow version as one contender: mean score and norms, all gate failures, p95 latency, mean cost."""
+    groups: dict[str, list[Contender]] = {}
+    for grade in grades:
+        workflow = grade.scorecard.workflow
+        name = f"{workflow.id}@{workflow.version}" if workflow is not None else grade.run_id
+        groups.setdefault(name, []).append(contender(grade))
+    return [_candidate(name, members) for name, members in groups.items()]
+
+
+def _candidate(name: str, members: list[Contender]) -> Contender:
+    n = len(members)
+    latencies = [member.latency for member in members if member.latency is not None]
+    costs = [member.cost for member in members if member.cost is not None]
+    latency = cost = None
+    if len(latencies) == n:  # a candidate that reports only its quick runs has an unknown p95
+        latencies.sort(key=lambda value: exact.quantise(value.num, value.den, exact.NORM_DIGITS))
+        latency = latencies[-(-95 * n // 100) - 1]
+    if len(costs) == n:
+        cost = exact.Ratio(sum(exact.quantise(value.num, value.den, exact.NORM_DIGITS) for value in costs), n * exact.NORM_ONE)
+    return Contender(
+        name, exact.quantise(sum(member.score for member in members), n, 0), sum(member.gate_failures for member in members),
+        _mean([member.correctness for member in members]), _mean([member.safety for member in members]), latency, cost, n,
+    )  # fmt: skip
+
+
+def _mean(norms: list[int | None]) -> int | None:
+    known = [norm for norm in norms if norm is not None]
+    return exact.quantise(sum(known), len(norms), 0) if len(known) == len(norms) else None
+
+
+_KEYS = ("gate_failures", "correctness", "safety", "latency", "cost", "run_id")
+
+
+def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
+    """The order, best first. `tie_window` is in hundredths of a point; scores closer than it are a tie."""
+    pool = list(contenders)
+    common = _common_scale(pool)
+    listed = sorted(pool, key=lambda one: (one.gate_failures > 0, -one.score, one.id))
+    places: list[Place] = []
+    group: list[Contender] = []
+    number = 0
+
+    def close() -> None:
+        nonlocal group
+        previous: Contender | None = places[-1].contender if places else None
+        for one in sorted(group, key=lambda member: _inside(member, common)):
+            places.append(Place(len(places) + 1, one, number, _decided_by(previous, one, common, number, places)))
+            previous = one
+        group = []
+
+    for one in listed:
+        if group and ((one.gate_failures > 0) != (group[0].gate_failures > 0) or group[0].score - one.score >= tie_window):
+            close()
+        if not group:
+            number += 1
+        group.append(one)
+    close()
+    return places
+
+
+def _common_scale(pool: list[Contender]) -> int:
+    return lcm(*(value.den for one in pool for value in (one.latency, one.cost) if value is not None))
+
+
+def _inside(one: Contender, common: int) -> tuple[Any, ...]:
+    """The key inside a tie group; unknown values sort last."""
+
+    def lower(value: exact.Ratio | None) -> tuple[bool, int]:
+        return (value is None, 0 if value is None else value.num * (common // value.den))
+
+    def higher(value: int | None) -> tuple[bool, int]:
+        return (value is None, 0 if value is None else -value)
+
+    return (one.gate_failures, higher(one.correctness), higher(one.safety), lower(one.latency), lower(one.cost), one.id)
+
+
+def _decided_by(previous: Contender | None, one: Contender, common: int, group: int, places: list[Place]) -> str | None:
+    if previous is None:
+        return None
+    if (previous.gate_failures > 0) != (one.gate_failures > 0):
+        return "gates"
+    if places[-1].tie_group != group:
+        return "score"
+    for name, mine, theirs in zip(_KEYS, _inside(one, common), _inside(previous, common), strict=True):
+        if mine != theirs:
+            return name
+    return "run_id"
+
+
+def shown(places: list[Place]) -> list[dict[str, Any]]:
+    """The order as it stands in a JSON document."""
+    return [
+        {
+            "rank": place.rank,
+            "run_id": place.contender.id,
+            "tie_group": place.tie_group,
+            "decided_by": place.decided_by,
+            "weighted_score": exact.shown(place.contender.score, exact.SCORE_DIGITS),
+            "gate_failures": place.contender.gate_failures,
+            "correctness": _norm(place.contender.correctness),
+            "safety": _norm(place.contender.safety),
+            "latency_ms": _plain(place.contender.latency),
+            "cost_usd": _plain(place.contender.cost),
+            "runs": place.contender.runs,
+        }
+        for place in places
+    ]
+
+
+def _norm(value: int | None) -> float | None:
+    return None if value is None else exact.shown(value, exact.NORM_DIGITS)
+
+
+def _plain(value: exact.Ratio | None) -> int | float | None:
+    return None if value is None else value.num if value.den == 1 else value.num / value.den

@@ -1,0 +1,162 @@
+"""The reporting bundle over any number of grades: rates with intervals, distributions, and why runs fail.
+
+Every run is counted once in the coverage, whatever became of it. A missing score counts as 0 in its criterion's distribution, as it did in the grade, and
+is counted apart. Scores are added up as whole numbers, so the bundle does not depend on the order of the runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.records.grade import LETTERS
+from assay.stats.counts import Counts
+from assay.stats.intervals import student, wilson
+
+if TYPE_CHECKING:
+    from assay.records.grade import Grade, GradedCriterion
+
+TOP = 10
+
+
+class _Slice:
+    """Pass rate and score of some of the runs."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.passed = 0
+        self.scores = Counts(0.01)
+
+    def add(self, grade: Grade) -> None:
+        self.n += 1
+        self.passed += grade.passed
+        self.scores.add(grade.score_units)
+
+    def shown(self) -> dict[str, Any]:
+        return {"n": self.n, "pass_rate": wilson(self.passed, self.n).shown(), "weighted_score": distribution(self.scores)}
+
+
+def distribution(counts: Counts) -> dict[str, Any]:
+    """Mean with interval, standard deviation and quantiles."""
+    mean, sd = counts.mean(), counts.sd()
+    interval = student(mean or 0.0, sd or 0.0, counts.n) if mean is not None else student(0.0, 0.0, 0)
+    return {"mean": interval.shown(), "sd": sd, "quantiles": counts.quantiles()}
+
+
+class _CriterionCounts:
+    def __init__(self) -> None:
+        self.norms = Counts(1 / exact.NORM_ONE)
+        self.floor_failures = 0
+        self.missing = 0
+
+    def add(self, item: GradedCriterion) -> None:
+        self.norms.add(item.norm_units)
+        self.floor_failures += item.floor_failed
+        self.missing += item.criterion.raw_score is None
+
+    def shown(self) -> dict[str, Any]:
+        return {
+            "n": self.norms.n,
+            **distribution(self.norms),
+            "histogram": self.norms.histogram(0, exact.NORM_ONE, 10),
+            "floor_failures": self.floor_failures,
+            "missing": self.missing,
+        }
+
+
+class Summary:
+    """Takes grades one by one and says at the end what they come to."""
+
+    def __init__(self) -> None:
+        self.all = _Slice()
+        self.coverage: Counter[str] = Counter()
+        self.letters: Counter[str] = Counter()
+        self.gates: dict[str, Counter[str]] = {}
+        self.criteria: dict[str, _CriterionCounts] = {}
+        self.slices: dict[str, dict[str, _Slice]] = {"family": {}, "tag": {}}
+        self.reasons: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+        self.latency = Counts(0.001)
+        self.cost = Counts(1 / exact.NORM_ONE)
+        self.unreported: Counter[str] = Counter()
+        self.versions: set[tuple[str, str, str, str]] = set()
+
+    def add(self, grade: Grade) -> None:
+        """Count one grade."""
+        card = grade.scorecard
+        self.all.add(grade)
+        self.coverage[_covered(grade)] += 1
+        self.letters[grade.grade] += 1
+        for name, passed in card.hard_gates.items():
+            counts = self.gates.setdefault(name, Counter())
+            counts["n"] += 1
+            counts["failed"] += passed is not True
+            counts["undetermined"] += passed is None
+        for item in grade.criteria:
+            self.criteria.setdefault(item.name, _CriterionCounts()).add(item)
+        if card.workflow is not None and card.workflow.family is not None:
+            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade)
+        for tag in set(card.tags):
+            self.slices["tag"].setdefault(tag, _Slice()).add(grade)
+        for reason in _reasons(grade):
+            self.reasons[reason] += 1
+            # the example that comes first by name, so that it does not depend on the order of the runs
+            self.examples[reason] = min(grade.run_id, self.examples.get(reason, grade.run_id))
+        for name, value, counted, digits in (("latency_ms", card.latency_ms, self.latency, 3), ("cost_usd", card.cost_usd, self.cost, 9)):
+            if value is None:
+                self.unreported[name] += 1
+            else:
+                counted.add(exact.scaled(value, digits))
+        self.versions.add((grade.policy, card.profile.id if card.profile is not None else "", grade.scoring_system, grade.grading_system))
+
+    def shown(self) -> dict[str, Any]:
+        """The summary block of the contract."""
+        ordered = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+        return {
+            "n": self.all.n,
+            "coverage": {name: self.coverage[name] for name in ("scored", "failed", "inconclusive", "errored", "not_applicable")},
+            "pass_rate": wilson(self.all.passed, self.all.n).shown(),
+            "weighted_score": distribution(self.all.scores),
+            "gates": {
+                name: {"failed": counts["failed"], "undetermined": counts["undetermined"], "n": counts["n"], "rate": wilson(counts["failed"], counts["n"]).shown()}
+                for name, counts in sorted(self.gates.items())
+            },
+            "criteria": {name: counts.shown() for name, counts in sorted(self.criteria.items())},
+            "slices": {kind: {name: found.shown() for name, found in sorted(slices.items())} for kind, slices in self.slices.items()},
+            "grades": {letter: self.letters[letter] for letter in LETTERS},
+            "top_failure_reasons": [{"reason": reason, "count": count, "example": self.examples[reason]} for reason, count in ordered[:TOP]],
+            "operations": {
+                "latency_ms": {"p50": self.latency.quantile(50), "p95": self.latency.quantile(95), "n": self.latency.n, "unreported": self.unreported["latency_ms"]},
+                "cost_usd": {
+                    "total": exact.shown(sum(value * count for value, count in self.cost.counts.items()), 9) if self.cost.n else None,
+                    "mean": self.cost.mean(), "n": self.cost.n, "unreported": self.unreported["cost_usd"],
+                },
+            },
+            "policies": sorted({policy for policy, _, _, _ in self.versions}),
+            "profiles": sorted({profile for _, profile, _, _ in self.versions if profile}),
+            "scoringSystem": ", ".join(sorted({scoring for _, _, scoring, _ in self.versions})),
+            "gradingSystem": ", ".join(sorted({grading for _, _, _, grading in self.versions})),
+        }  # fmt: skip
+
+
+def _covered(grade: Grade) -> str:
+    """Where a run stands in the coverage: one class each, the worst that applies."""
+    card = grade.scorecard
+    if card.status in ("error", "timeout", "cancelled"):
+        return "errored"
+    if card.status == "failed":
+        return "failed"
+    if None in card.hard_gates.values() or any(item.criterion.raw_score is None for item in grade.criteria):
+        return "inconclusive"
+    return "scored"
+
+
+def _reasons(grade: Grade) -> list[str]:
+    card = grade.scorecard
+    found = [f"gate {name} {'failed' if card.hard_gates[name] is False else 'is undetermined'}" for name in grade.hard_gate_failures]
+    found += [f"{name} is below its critical floor" for name in grade.floor_failures]
+    found += [f"{item.name} has no score" for item in grade.criteria if item.criterion.raw_score is None]
+    if grade.score_units < grade.threshold_units:
+        found.append("the score is below the threshold")
+    return found

@@ -1,0 +1,1 @@
+"""Numbers in, numbers out. Knows no record; nothing random without a seed."""

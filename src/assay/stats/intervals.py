@@ -1,0 +1,120 @@
+"""Confidence intervals for a share and for a mean, without any numerical library.
+
+Every interval names its level and method. Where too little is known to give one, its ends are None and the reason stands beside them: the standard error
+of one sample is not zero.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, lgamma, log, sqrt
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+
+class Interval(NamedTuple):
+    """A value with the ends of its interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    reason: str | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """The interval as it stands in a JSON document."""
+        found = self._asdict()
+        if self.reason is None:
+            del found["reason"]
+        return found
+
+
+def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
+    """Wilson's score interval for a share.
+
+    >>> wilson(8, 10).low
+    0.490162471536642
+    """
+    if n == 0:
+        return Interval(None, None, None, level, "wilson", "no samples")
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    p = successes / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    # at the ends of the range the interval touches them exactly; rounding must not push it past
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(p, low, high, level, "wilson")
+
+
+def student(mean: float, sd: float, n: int, *, level: float = 0.95) -> Interval:
+    """Student's interval for a mean.
+
+    >>> round(student(10.0, 2.0, 5).high, 6)
+    12.483328
+    """
+    if n < 2:
+        return Interval(mean, None, None, level, "student-t", "one sample has no spread to estimate from")
+    half = t_quantile(0.5 + level / 2, n - 1) * sd / sqrt(n)
+    return Interval(mean, mean - half, mean + half, level, "student-t")
+
+
+def t_quantile(p: float, df: int) -> float:
+    """The p-quantile of Student's t, for p above one half.
+
+    >>> round(t_quantile(0.975, 4), 9)
+    2.776445105
+    """
+    low, high = 0.0, 2.0
+    while t_cdf(high, df) < p:
+        high *= 2
+        if high > 1e12:
+            return inf
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if t_cdf(middle, df) < p:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def t_cdf(t: float, df: int) -> float:
+    """The distribution function of Student's t, for t of at least 0."""
+    return 1 - 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction."""
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, x) / a
+    return 1 - front * _fraction(b, a, 1 - x) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    tiny = 1e-300
+    c = 1.0
+    d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
+    total = d
+    for m in range(1, 500):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / _away_from_zero(1 + numerator * d, tiny)
+            c = _away_from_zero(1 + numerator / c, tiny)
+            total *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return total
+
+
+def _away_from_zero(value: float, tiny: float) -> float:
+    return tiny if abs(value) < tiny else value
