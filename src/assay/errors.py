@@ -32,9 +32,7 @@ class ExitCode(IntEnum):
     FAULT = 5
 
 
-EXIT_CODES_TEXT = (
-    "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not enough evidence · 5 a fault of ours"
-)
+EXIT_CODES_TEXT = "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not enough evidence · 5 a fault of ours"
 
 CODES: dict[str, str] = {
     "SCO-001": "A raw score is outside the range its formula accepts.",

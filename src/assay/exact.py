@@ -19,10 +19,10 @@ Number = int | float | Decimal
 """What counts as a number. `True` does not, a numeric string does not, NaN and the infinities do not."""
 
 NORM_DIGITS = 9
-NORM_ONE = 10**NORM_DIGITS
+NORM_ONE: int = 10**NORM_DIGITS
 SCORE_DIGITS = 2
-SCORE_ONE = 10**SCORE_DIGITS
-SCORE_MAX = 100 * SCORE_ONE
+SCORE_ONE: int = 10**SCORE_DIGITS
+SCORE_MAX: int = 100 * SCORE_ONE
 
 MAX_DIGITS = 100
 """Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
@@ -98,7 +98,7 @@ def quantise(num: int, den: int, digits: int) -> int:
     >>> quantise(59995, 1000, 2), quantise(-1, 8, 2)
     (6000, -13)
     """
-    scaled = num * 10**digits
+    scaled: int = num * 10**digits
     if scaled < 0:
         return -((-2 * scaled + den) // (2 * den))
     return (2 * scaled + den) // (2 * den)
@@ -206,4 +206,5 @@ def shown(value: int, digits: int) -> float:
     >>> shown(6999, 2)
     69.99
     """
-    return value / 10**digits
+    scale: int = 10**digits
+    return value / scale

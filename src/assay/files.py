@@ -214,67 +214,14 @@ def _scalar(text: str) -> Any:
 
 def parse_yaml(data: bytes, file: str) -> Document:
     """A YAML document with the line of each of its parts, or an error with every fault found."""
-    import yaml  # a third of the cost of starting up, and a bare scorecard may need none of it
+    import yaml  # a third of the cost of starting up, and not every command reads YAML
 
     if len(data) > MAX_YAML:
         raise InputError("FIL-004", f"is larger than {MAX_YAML // 1024} KiB.", where=file)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    faults: list[Fault] = []
-    lines: dict[Path, int] = {}
-    root: list[Any] = []
-    stack: list[_Open] = []
-    documents = 0
-
-    def put(value: Any, line: int) -> None:
-        if not stack:
-            lines[()] = line
-            root.append(value)
-            return
-        top = stack[-1]
-        if isinstance(top.value, list):
-            lines[(*top.path, len(top.value))] = line
-            top.value.append(value)
-        elif top.key is _NO_KEY:
-            if not isinstance(value, str):
-                value = str(value).lower() if isinstance(value, bool) else str(value)
-            if value in top.value:
-                faults.append(Fault(f"the key '{value}' stands twice.", code="FIL-003", file=file, line=line, path=show_path(top.path), fix="Keep one."))
-            top.key = value
-            lines.setdefault((*top.path, value), line)
-        else:
-            top.value[top.key] = value
-            top.key = _NO_KEY
-
+    builder = _YamlBuilder(file)
     try:
-        for event in yaml.parse(data.decode("utf-8"), Loader=loader):
-            line = event.start_mark.line + 1
-            kind = type(event).__name__
-            if kind == "ScalarEvent":
-                if event.tag is not None and event.tag != "!":
-                    faults.append(Fault(f"the tag {event.tag} is not allowed.", file=file, line=line))
-                put(_scalar(event.value) if event.implicit[0] else event.value, line)
-            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-                if event.tag is not None or event.anchor is not None:
-                    faults.append(Fault("tags and anchors are not allowed.", file=file, line=line, fix="Write the value out."))
-                if len(stack) >= MAX_YAML_DEPTH:
-                    raise InputError("FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=file)
-                value: Any = {} if kind == "MappingStartEvent" else []
-                path: Path = ()
-                if stack:
-                    top = stack[-1]
-                    path = (*top.path, len(top.value)) if isinstance(top.value, list) else (*top.path, str(top.key))
-                    if isinstance(top.value, dict) and top.key is _NO_KEY:
-                        raise InputError("FIL-002", f"line {line}: a key must be a plain word.", where=file)
-                put(value, line)
-                stack.append(_Open(value, path))
-            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-                stack.pop()
-            elif kind == "AliasEvent":
-                raise InputError("FIL-002", f"line {line}: aliases are not allowed.", where=file, fix="Write the value out.")
-            elif kind == "DocumentStartEvent":
-                documents += 1
-                if documents > 1:
-                    raise InputError("FIL-002", f"line {line}: a second document begins; one file holds one.", where=file)
+        for event in yaml.parse(data.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
@@ -282,23 +229,95 @@ def parse_yaml(data: bytes, file: str) -> Document:
         raise InputError("FIL-002", f"{where}not YAML: {problem}.", where=file) from None
     except UnicodeDecodeError:
         raise InputError("FIL-002", "is not UTF-8 text.", where=file) from None
-    if faults:
-        raise InputError(faults[0].code, faults[0].message, where=file, faults=faults)
-    if not root:
-        raise InputError("FIL-005", "the file is empty.", where=file)
-    return Document(root[0], file, None, lines)
+    return builder.document()
 
 
 _NO_KEY = object()
 
 
 class _Open:
+    """A mapping or list that is being filled."""
+
     __slots__ = ("key", "path", "value")
 
     def __init__(self, value: Any, path: Path) -> None:
         self.value = value
         self.path = path
         self.key: Any = _NO_KEY
+
+
+class _YamlBuilder:
+    """Builds a tree from YAML events, without recursion, and notes the line of everything."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.faults: list[Fault] = []
+        self.lines: dict[Path, int] = {}
+        self.root: list[Any] = []
+        self.stack: list[_Open] = []
+        self.documents = 0
+
+    def document(self) -> Document:
+        if self.faults:
+            raise InputError(self.faults[0].code, self.faults[0].message, where=self.file, faults=self.faults)
+        if not self.root:
+            raise InputError("FIL-005", "the file is empty.", where=self.file)
+        return Document(self.root[0], self.file, None, self.lines)
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            if event.tag is not None and event.tag != "!":
+                self._fault(f"the tag {event.tag} is not allowed.", line)
+            self._put(_scalar(event.value) if event.implicit[0] else event.value, line)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            if event.tag is not None or event.anchor is not None:
+                self._fault("tags and anchors are not allowed.", line, fix="Write the value out.")
+            self._open({} if kind == "MappingStartEvent" else [], line)
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self.stack.pop()
+        elif kind == "AliasEvent":
+            raise InputError("FIL-002", f"line {line}: aliases are not allowed.", where=self.file, fix="Write the value out.")
+        elif kind == "DocumentStartEvent":
+            self.documents += 1
+            if self.documents > 1:
+                raise InputError("FIL-002", f"line {line}: a second document begins; one file holds one.", where=self.file)
+
+    def _fault(self, message: str, line: int, *, code: str = "FIL-002", path: Path = (), fix: str = "") -> None:
+        self.faults.append(Fault(message, code=code, file=self.file, line=line, path=show_path(path), fix=fix))
+
+    def _open(self, value: Any, line: int) -> None:
+        if len(self.stack) >= MAX_YAML_DEPTH:
+            raise InputError("FIL-004", f"nests more than {MAX_YAML_DEPTH} deep at line {line}.", where=self.file)
+        path: Path = ()
+        if self.stack:
+            top = self.stack[-1]
+            if isinstance(top.value, dict) and top.key is _NO_KEY:
+                raise InputError("FIL-002", f"line {line}: a key must be a plain word.", where=self.file)
+            path = (*top.path, len(top.value)) if isinstance(top.value, list) else (*top.path, str(top.key))
+        self._put(value, line)
+        self.stack.append(_Open(value, path))
+
+    def _put(self, value: Any, line: int) -> None:
+        if not self.stack:
+            self.lines[()] = line
+            self.root.append(value)
+            return
+        top = self.stack[-1]
+        if isinstance(top.value, list):
+            self.lines[(*top.path, len(top.value))] = line
+            top.value.append(value)
+        elif top.key is _NO_KEY:
+            if not isinstance(value, str):
+                value = str(value).lower() if isinstance(value, bool) else str(value)
+            if value in top.value:
+                self._fault(f"the key '{value}' stands twice.", line, code="FIL-003", path=top.path, fix="Keep one.")
+            top.key = value
+            self.lines.setdefault((*top.path, value), line)
+        else:
+            top.value[top.key] = value
+            top.key = _NO_KEY
 
 
 def show_path(path: Path) -> str:

@@ -79,10 +79,8 @@ class Grader:
         profile = scorecard.profile or self._required.profile
         if not absent:
             return structs.replace(scorecard, profile=profile)
-        reasons = {name: f"no evidence: {profile.id} requires this gate and the scorecard does not have it" for name in absent}
-        return structs.replace(
-            scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**reasons, **scorecard.gate_reasons}
-        )
+        reasons = dict.fromkeys(absent, f"no evidence: {profile.id} requires this gate and the scorecard does not have it")
+        return structs.replace(scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**reasons, **scorecard.gate_reasons})
 
     def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
         if self._profile is not None:
@@ -194,11 +192,12 @@ def payload(grade: Grade, run: Run | None = None) -> Payload:
                 "n": item.criterion.n,
                 "weight": item.criterion.weight,
                 "contribution": item.contribution,
+                "maximum": exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS),
                 "critical_floor": None if item.floor_units is None else _floor(item),
                 "floor_failed": item.floor_failed,
                 "missing": item.criterion.missing,
             }
-            for item in grade.criteria
+            for weight, item in zip(weights, grade.criteria, strict=True)
         ],
         "floor_failures": grade.floor_failures,
         "layers": layers,

@@ -60,7 +60,7 @@ class Registry(Generic[T]):
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:
-    r"""" Did you mean 'x'?" for the closest of the names, or an empty string.
+    """A sentence that asks for the closest of the names, with a space before it; empty where none is close.
 
     >>> near_miss("corectness", ["correctness", "efficiency"])
     " Did you mean 'correctness'?"
@@ -75,9 +75,9 @@ def _near_miss(name: str, names: tuple[str, ...]) -> str:
 
 
 def identifier_fault(name: object) -> str | None:
-    """Why this is no identifier, or None.
+    r"""Why this is no identifier, or None.
 
-    >>> identifier_fault("schem\\u0430_valid")
+    >>> identifier_fault("schem\u0430_valid")
     "holds 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
     """
     if not isinstance(name, str):

@@ -44,7 +44,9 @@ def grades(files: list[str], grader: Grader) -> Iterator[Grade]:
 
 
 def _rank(argv: list[str]) -> int:
-    made = opt.parser("rank", "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules.", "assay rank runs.jsonl")
+    made = opt.parser(
+        "rank", "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules.", "assay rank runs.jsonl"
+    )
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     made.add_argument("--by", choices=("run", "candidate"), default="run", help="candidate: all runs of one workflow version stand together (default: run)")
     opt.add_choices(made)
@@ -62,8 +64,9 @@ def _rank(argv: list[str]) -> int:
     width = min(60, max(len(place.contender.id) for place in places))
     for place in places:
         one = place.contender
-        gates = f"{one.gate_failures} gates failed" if one.gate_failures else "gates pass"
-        sys.stdout.write(f"{place.rank:>4}  {one.id:<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}  {'decided by ' + place.decided_by if place.decided_by else ''}".rstrip() + "\n")
+        gates = f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed" if one.gate_failures else "gates pass"
+        decided = f"  decided by {place.decided_by}" if place.decided_by else ""
+        sys.stdout.write(f"{place.rank:>4}  {one.id:<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}{decided}\n")
     return ExitCode.PASSED
 
 
@@ -75,7 +78,9 @@ def _versions() -> dict[str, str]:
 
 
 def _summary(argv: list[str]) -> int:
-    made = opt.parser("summary", "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval.", "assay summary runs.jsonl")
+    made = opt.parser(
+        "summary", "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval.", "assay summary runs.jsonl"
+    )
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     opt.add_choices(made)
     opt.add_output(made, (".json",))
@@ -117,10 +122,10 @@ def _print_summary(block: dict[str, Any]) -> None:
     out.write("\ngate failures\n")
     for name, gate in sorted(block["gates"].items(), key=lambda pair: -pair[1]["failed"]):
         out.write(f"  {gate['failed']:>5}  {_share(gate['rate']):<24}  {name}\n")
-    out.write("\ncriteria           mean    p5    p50    p95  floor missed  missing\n")
+    out.write("\ncriteria                    mean    p5   p50   p95  floor missed  missing\n")
     for name, one in block["criteria"].items():
-        quantiles = one["quantiles"]
-        out.write(f"  {name[:24]:<24} {one['mean']['value']:.3f} {quantiles['p5']:.3f} {quantiles['p50']:.3f} {quantiles['p95']:.3f}  {one['floor_failures']:>6}  {one['missing']:>6}\n")
+        numbers = " ".join(f"{one['quantiles'][key]:.3f}" for key in ("p5", "p50", "p95"))
+        out.write(f"  {name[:24]:<24} {one['mean']['value']:.3f} {numbers}  {one['floor_failures']:>12}  {one['missing']:>7}\n")
     if block["top_failure_reasons"]:
         out.write("\ntop failure reasons\n")
         for reason in block["top_failure_reasons"]:

@@ -47,9 +47,15 @@ def _grade(argv: list[str]) -> int:
     with tempfile.TemporaryFile() as spool:
         try:
             totals = grade_stream(
-                options.files, choice_of(options), list(sinks), spool=spool, spool_format=spool_format,
-                spool_limit=None if options.json else SHOWN, keep_going=options.keep_going, jobs=options.jobs,
-            )  # fmt: skip
+                options.files,
+                choice_of(options),
+                list(sinks),
+                spool=spool,
+                spool_format=spool_format,
+                spool_limit=None if options.json else SHOWN,
+                keep_going=options.keep_going,
+                jobs=options.jobs,
+            )
             stopped = False
         except Stopped as end:
             totals, stopped = end.totals, True

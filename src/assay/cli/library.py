@@ -30,7 +30,9 @@ def run(verb: str, argv: list[str]) -> int:
 
 
 def _library(argv: list[str]) -> int:
-    made = opt.parser("library", "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they use.", "assay library show profiles rag")
+    made = opt.parser(
+        "library", "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they use.", "assay library show profiles rag"
+    )
     made.add_argument("action", choices=("list", "show", "check", "publish"), help="list or show items, check files, or freeze what is new")
     made.add_argument("what", nargs="*", metavar="WHAT", help="list [KIND]; show KIND NAME; check [FILE...]; publish takes nothing")
     opt.add_library(made)
@@ -185,8 +187,8 @@ def _schema_of(argv: list[str]) -> int:
     from assay.reports.schemas import SCHEMAS
 
     if options.name not in SCHEMAS:
-        raise UsageError("CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, (*names, *SCHEMAS))}", fix=f"They are {', '.join((*names, *SCHEMAS))}.")
+        raise UsageError(
+            "CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, (*names, *SCHEMAS))}", fix=f"They are {', '.join((*names, *SCHEMAS))}."
+        )
     opt.print_json(SCHEMAS[options.name])
     return ExitCode.PASSED
-
-

@@ -21,9 +21,12 @@ class _Parser(argparse.ArgumentParser):
 def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
     """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
     made = _Parser(
-        prog=f"assay {verb}", description=what, epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"assay {verb}",
+        description=what,
+        epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
-    )  # fmt: skip
+    )
     made.add_argument("--json", action="store_true", help="print one JSON document on standard output and nothing else there")
     return made
 
@@ -52,7 +55,12 @@ def shelf_of(options: argparse.Namespace) -> Shelf:
 def add_output(made: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
     """The option `-o`, which may be repeated."""
     made.add_argument(
-        "-o", "--output", metavar="FILE", action="append", default=[], help=f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated"
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated",
     )
     made.set_defaults(formats=formats)
 

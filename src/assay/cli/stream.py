@@ -246,7 +246,7 @@ def grade_stream(
     return totals
 
 
-class Stopped(Exception):  # noqa: N818  # not an error: the stream has failed as a whole, and no output may take its name
+class Stopped(Exception):  # not an error: the stream has failed as a whole, and no output may take its name
     """The stream was read to its end and has faults, or nothing in it could be graded."""
 
     def __init__(self, totals: Totals) -> None:

@@ -29,9 +29,7 @@ def formula(formula_id: str) -> Formula:
     """The formula of that id, or an error with the near miss."""
     found = FORMULAS.get(formula_id)
     if found is None:
-        raise FormulaError(
-            "SCO-002", f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}", fix="`assay library list formulas` shows them."
-        )
+        raise FormulaError("SCO-002", f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}", fix="`assay library list formulas` shows them.")
     return found
 
 

@@ -169,9 +169,7 @@ def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
     except ValueError as error:
         raise FormulaError("SCO-005", f"lower_is_better: slo_good and slo_bad must be numbers; {error}.") from None
     if bad.num * good.den <= good.num * bad.den:
-        raise FormulaError(
-            "SCO-005", f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good ({slo_good})."
-        )
+        raise FormulaError("SCO-005", f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good ({slo_good}).")
     return _Slo(good, bad)
 
 
@@ -197,37 +195,102 @@ def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any
 def _likert_formula(formula: str, low: int, high: int, text: str, source: str) -> Formula:
     apply, invert = _likert(formula, low, high)
     return Formula(
-        id=formula, version="1", title=f"Likert scale {low}..{high}", raw=f"a number from {low} to {high}; a panel's mean may lie between points",
-        low=Ratio(low, 1), high=Ratio(high, 1), direction="higher is better", clamps=False, params=(), text=text, source=source,
-        apply=apply, invert=invert,
-    )  # fmt: skip
+        id=formula,
+        version="1",
+        title=f"Likert scale {low}..{high}",
+        raw=f"a number from {low} to {high}; a panel's mean may lie between points",
+        low=Ratio(low, 1),
+        high=Ratio(high, 1),
+        direction="higher is better",
+        clamps=False,
+        params=(),
+        text=text,
+        source=source,
+        apply=apply,
+        invert=invert,
+    )
 
 
 BUILTIN: tuple[Formula, ...] = (
     Formula(
-        id="binary", version="1", title="Yes or no", raw="the number 0 or 1", low=Ratio(0, 1), high=Ratio(1, 1), direction="higher is better",
-        clamps=False, params=(), text="norm = raw", source=_SOURCE, apply=_binary, invert=_binary_raw, steps=True,
+        id="binary",
+        version="1",
+        title="Yes or no",
+        raw="the number 0 or 1",
+        low=Ratio(0, 1),
+        high=Ratio(1, 1),
+        direction="higher is better",
+        clamps=False,
+        params=(),
+        text="norm = raw",
+        source=_SOURCE,
+        apply=_binary,
+        invert=_binary_raw,
+        steps=True,
     ),
     _likert_formula("likert_1_5", 1, 5, "norm = (raw - 1) / 4", _SOURCE),
     _likert_formula("likert_neg2_2", -2, 2, "norm = (raw + 2) / 4", _SOURCE),
     _likert_formula("likert_0_5", 0, 5, "norm = raw / 5", "the same guide, section 3, Layer 2 (anchors 0-5)"),
     Formula(
-        id="zero_one", version="1", title="Already on 0..1", raw="a number; below 0 counts as 0, above 1 as 1", low=Ratio(0, 1), high=Ratio(1, 1),
-        direction="higher is better", clamps=True, params=(), text="norm = clamp(raw)", source=_SOURCE, apply=_zero_one, invert=_zero_one_raw,
+        id="zero_one",
+        version="1",
+        title="Already on 0..1",
+        raw="a number; below 0 counts as 0, above 1 as 1",
+        low=Ratio(0, 1),
+        high=Ratio(1, 1),
+        direction="higher is better",
+        clamps=True,
+        params=(),
+        text="norm = clamp(raw)",
+        source=_SOURCE,
+        apply=_zero_one,
+        invert=_zero_one_raw,
     ),
     Formula(
-        id="pairwise", version="1", title="Pairwise win rate, ties count half", raw='an object {"wins", "losses", "ties"} of whole counts',
-        low=None, high=None, direction="higher is better", clamps=False, params=(), text="norm = (wins + 0.5 * ties) / (wins + losses + ties)",
-        source=_SOURCE, apply=_pairwise, invert=_pairwise_raw, steps=True,
+        id="pairwise",
+        version="1",
+        title="Pairwise win rate, ties count half",
+        raw='an object {"wins", "losses", "ties"} of whole counts',
+        low=None,
+        high=None,
+        direction="higher is better",
+        clamps=False,
+        params=(),
+        text="norm = (wins + 0.5 * ties) / (wins + losses + ties)",
+        source=_SOURCE,
+        apply=_pairwise,
+        invert=_pairwise_raw,
+        steps=True,
     ),
     Formula(
-        id="lower_is_better", version="1", title="Cost, latency or retries against a service level", raw="a number", low=None, high=None,
-        direction="lower is better", clamps=True, params=("slo_good", "slo_bad"), text="norm = clamp((slo_bad - raw) / (slo_bad - slo_good))",
-        source=_SOURCE, apply=_lower_is_better, invert=_lower_is_better_raw,
+        id="lower_is_better",
+        version="1",
+        title="Cost, latency or retries against a service level",
+        raw="a number",
+        low=None,
+        high=None,
+        direction="lower is better",
+        clamps=True,
+        params=("slo_good", "slo_bad"),
+        text="norm = clamp((slo_bad - raw) / (slo_bad - slo_good))",
+        source=_SOURCE,
+        apply=_lower_is_better,
+        invert=_lower_is_better_raw,
     ),
     Formula(
-        id="ratio", version="1", title="Share that passed", raw='an object {"passed", "total"} of whole counts', low=None, high=None,
-        direction="higher is better", clamps=False, params=(), text="norm = passed / total", source=_SOURCE + " (SWE-style test metrics)",
-        apply=_ratio, invert=_ratio_raw, steps=True,
+        id="ratio",
+        version="1",
+        title="Share that passed",
+        raw='an object {"passed", "total"} of whole counts',
+        low=None,
+        high=None,
+        direction="higher is better",
+        clamps=False,
+        params=(),
+        text="norm = passed / total",
+        source=_SOURCE + " (SWE-style test metrics)",
+        apply=_ratio,
+        invert=_ratio_raw,
+        steps=True,
     ),
-)  # fmt: skip
+)

@@ -59,7 +59,8 @@ def _verdict(grade: Grade) -> str:
         return f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical floor."
     if grade.reason == "below_pass_threshold":
         return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_points(grade.threshold_units)}."
-    return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and the score {_points(grade.score_units)} reaches the threshold {_points(grade.threshold_units)}."
+    reached = f"the score {_points(grade.score_units)} reaches the threshold {_points(grade.threshold_units)}"
+    return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and {reached}."
 
 
 def _gates(grade: Grade) -> list[str]:
@@ -67,7 +68,8 @@ def _gates(grade: Grade) -> list[str]:
     if not card.hard_gates:
         return ["The scorecard names no hard gate."]
     if not grade.hard_gate_failures:
-        return [f"All {len(card.hard_gates)} hard gates pass."]
+        count = len(card.hard_gates)
+        return ["The one hard gate passes." if count == 1 else f"All {count} hard gates pass."]
     said = []
     for name in grade.hard_gate_failures:
         reason = card.gate_reasons.get(name, "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence")
@@ -82,7 +84,9 @@ def _score(grade: Grade) -> str:
     low = grade.bands[at].edge
     high = grade.bands[at - 1].edge - 1 if at else exact.SCORE_MAX
     alone = "" if grade.grade == grade.provisional_grade else " on its own"
-    return f"The weighted score is {_points(grade.score_units)} of 100, which is {_article(grade.provisional_grade)}{alone} ({_points(low)} to {_points(high)})."
+    return (
+        f"The weighted score is {_points(grade.score_units)} of 100, which is {_article(grade.provisional_grade)}{alone} ({_points(low)} to {_points(high)})."
+    )
 
 
 def _floors(grade: Grade) -> list[str]:
@@ -92,7 +96,10 @@ def _floors(grade: Grade) -> list[str]:
             continue
         if item.floor_failed:
             effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing(grade) else ""
-            said.append(f"{item.name} is {_norm(item.norm_units)}, {_norm(item.floor_units - item.norm_units)} below its floor of {_norm(item.floor_units)} ({_floor_origin(item)}){effect}.")
+            said.append(
+                f"{item.name} is {_norm(item.norm_units)}, {_norm(item.floor_units - item.norm_units)} below its floor of"
+                f" {_norm(item.floor_units)} ({_floor_origin(item)}){effect}."
+            )
         elif item.floor_from == "override":
             said.append(f"{item.name} keeps its floor of {_norm(item.floor_units)} ({_floor_origin(item)}).")
     return said
@@ -114,7 +121,10 @@ def _contributions(grade: Grade) -> list[str]:
     for weight, item in order:
         best = exact.quantise(100 * weight, total, 2)
         got = exact.quantise(100 * weight * item.norm_units, total * exact.NORM_ONE, 2)
-        said.append(f"{item.name} brings {_points(got)} of {_points(best)} points ({_raw(item.criterion.raw_score)} is {_norm(item.norm_units)} by {item.criterion.formula_id}).")
+        said.append(
+            f"{item.name} brings {_points(got)} of {_points(best)} points"
+            f" ({_raw(item.criterion.raw_score)} is {_norm(item.norm_units)} by {item.criterion.formula_id})."
+        )
     return said
 
 
@@ -124,7 +134,7 @@ def _raw(raw: Any) -> str:
     if isinstance(raw, dict):
         if raw.keys() == {"passed", "total"}:
             return f"{raw['passed']} of {raw['total']}"
-        return ", ".join(f"{value} {key}" for key, value in raw.items())
+        return ", ".join(f"{value} {key}" for key, value in raw.items() if value)
     return f"raw {raw}"
 
 
@@ -140,11 +150,17 @@ def _moves(grade: Grade, gain: Move | None, lose: Move | None) -> list[str]:
         said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
         return said
     if gain is not None:
-        said.append(f"A better grade needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain)}. That gives {_article(gain.grade)}.")
+        said.append(
+            f"A better grade needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain)}."
+            f" That gives {_article(gain.grade)}."
+        )
     elif now != grade.bands[0].grade:
         said.append("No single criterion can reach the next letter alone.")
     if lose is not None:
-        said.append(f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}, or if any gate fails.")
+        said.append(
+            f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}"
+            f"{', or if any gate fails' if grade.scorecard.hard_gates else ''}."
+        )
     return said
 
 
@@ -165,7 +181,16 @@ def _notes(grade: Grade) -> list[str]:
     if grade.hard_gate_failures:
         notes.append("F: a hard gate does not pass, which blocks a release whatever the score.")
     elif letter == "A":
-        notes.append("A: all gates pass" + (f", but {'; '.join(thin)}, less than the margin of {_norm(grade.comfortable_margin)} that an A should have." if thin else " and every floor is kept with margin." if floored else "; no criterion has a floor."))
+        notes.append(
+            "A: all gates pass"
+            + (
+                f", but {'; '.join(thin)}, less than the margin of {_norm(grade.comfortable_margin)} that an A should have."
+                if thin
+                else " and every floor is kept with margin."
+                if floored
+                else "; no criterion has a floor."
+            )
+        )
     elif letter == "B":
         notes.append("B: gates and floors hold, with limited defects" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
     elif letter == "C":

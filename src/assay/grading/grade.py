@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, formula
+from assay.formulas import FORMULAS, floor_norm, formula
 from assay.grading import rules as rule
 from assay.records.grade import GRADING_SYSTEM, Finding, Grade, GradedCriterion
 from assay.registry import identifier_fault
@@ -76,9 +76,14 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
             top_adjusted += weight * adjusted
             graded.append(
                 GradedCriterion(
-                    criterion=criterion, norm_units=norm, adjusted_units=adjusted, contribution_units=(2 * weight * norm + 10 * total) // (20 * total),
-                    floor_units=floor, floor_from=origin, floor_failed=failed,
-                )  # fmt: skip
+                    criterion=criterion,
+                    norm_units=norm,
+                    adjusted_units=adjusted,
+                    contribution_units=(2 * weight * norm + 10 * total) // (20 * total),
+                    floor_units=floor,
+                    floor_from=origin,
+                    floor_failed=failed,
+                )
             )
     except FormulaError:
         raise _refused(scorecard) from None
@@ -103,14 +108,36 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
     reason = "passed" if passed else "hard_gate_failure" if gate_failures else "critical_floor_failure" if floor_failures else "below_pass_threshold"
     if scorecard.pass_threshold is not None and threshold != rules.threshold:
         findings.append(
-            Finding("pass_threshold", True, "", f"the scorecard sets the threshold to {exact.shown(threshold, 2):g}; the policy's is {exact.shown(rules.threshold, 2):g}")
+            Finding(
+                "pass_threshold",
+                True,
+                "",
+                f"the scorecard sets the threshold to {exact.shown(threshold, 2):g}; the policy's is {exact.shown(rules.threshold, 2):g}",
+            )
         )
     return Grade(
-        run_id=scorecard.run_id, passed=passed, grade=letter, provisional_grade=provisional, score_units=score, adjusted_score_units=adjusted_score,
-        threshold_units=threshold, reason=reason, hard_gate_failures=gate_failures, floor_failures=tuple(floor_failures), criteria=listed, weights=weights, bands=bands,
-        floor_cap=rules.cap, comfortable_margin=rules.comfortable_margin, floor_roles=tuple(rules.role_floors),
-        scorecard=scorecard, policy=rules.policy, policy_digest=rules.digest, findings=tuple(findings), grading_system=GRADING_SYSTEM,
-    )  # fmt: skip
+        run_id=scorecard.run_id,
+        passed=passed,
+        grade=letter,
+        provisional_grade=provisional,
+        score_units=score,
+        adjusted_score_units=adjusted_score,
+        threshold_units=threshold,
+        reason=reason,
+        hard_gate_failures=gate_failures,
+        floor_failures=tuple(floor_failures),
+        criteria=listed,
+        weights=weights,
+        bands=bands,
+        floor_cap=rules.cap,
+        comfortable_margin=rules.comfortable_margin,
+        floor_roles=tuple(rules.role_floors),
+        scorecard=scorecard,
+        policy=rules.policy,
+        policy_digest=rules.digest,
+        findings=tuple(findings),
+        grading_system=GRADING_SYSTEM,
+    )
 
 
 _ABOVE = Finding("pass_threshold", False, "", "the score reaches the threshold")
@@ -157,7 +184,14 @@ def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
     faults = []
     if criterion.raw_score is None:
         if criterion.missing is None:
-            faults.append(Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix="A scorecard states every score, or why there is none in `missing`."))
+            faults.append(
+                Fault(
+                    "the raw score is missing.",
+                    code="GRD-103",
+                    path=f"{at}.raw_score",
+                    fix="A scorecard states every score, or why there is none in `missing`.",
+                )
+            )
     else:
         try:
             formula(criterion.formula_id).apply(criterion.raw_score, criterion.params)
@@ -166,7 +200,7 @@ def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
     for key, floor in (("critical_floor", criterion.critical_floor), ("floor_override", criterion.floor_override and criterion.floor_override.value)):
         if floor is not None and criterion.formula_id in FORMULAS:
             try:
-                rule.floor_norm(floor, criterion.formula_id, criterion.params)
+                floor_norm(floor, criterion.formula_id, criterion.params)
             except FormulaError as error:
                 faults.append(Fault(error.message, code=error.code, path=f"{at}.{key}", fix=error.fix))
     return faults

@@ -27,39 +27,39 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class BandSpec(_Part):
+class BandSpec(_Part, frozen=True):
     """A letter and the score from which it holds."""
 
     grade: Text
     min: Number
 
 
-class Shrinkage(_Part):
+class Shrinkage(_Part, frozen=True):
     """The reliability adjustment for small samples: how strong, and towards what."""
 
     prior: Number
     k: Number
 
 
-class Placement(_Part):
+class Placement(_Part, frozen=True):
     """What the placement notes call comfortable. Explains, never decides."""
 
     comfortable_margin: Number
 
 
-class Ranking(_Part):
+class Ranking(_Part, frozen=True):
     """Scores closer than the window are a tie, to be broken."""
 
     tie_window: Number
 
 
-class JudgeLimits(_Part):
+class JudgeLimits(_Part, frozen=True):
     """When a judge's rate of inconsistent pairs is worth a warning."""
 
     inconsistency_warning: Number
 
 
-class Policy(_Part):
+class Policy(_Part, frozen=True):
     """How the scores of a family become letters."""
 
     policy: Text

@@ -28,9 +28,7 @@ def gate_findings(scorecard: Scorecard, failures: tuple[str, ...]) -> list[Findi
     if not failures:
         return [_GATES_CLEAR if scorecard.hard_gates else _NO_GATES]
     return [
-        Finding(
-            "hard_gates", True, name, f"{name} {'failed' if scorecard.hard_gates[name] is False else 'is undetermined, which counts as failed'}"
-        )  # fmt: skip
+        Finding("hard_gates", True, name, f"{name} {'failed' if scorecard.hard_gates[name] is False else 'is undetermined, which counts as failed'}")
         for name in failures
     ]
 
@@ -63,10 +61,17 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
         if item.floor_failed and item.floor_units is not None:
             short = exact.shown(item.floor_units - item.norm_units, exact.NORM_DIGITS)
             floor = exact.shown(item.floor_units, exact.NORM_DIGITS)
-            found.append(Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} is {item.norm:g}, {short:g} below its floor of {floor:g}"))
+            found.append(
+                Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} is {item.norm:g}, {short:g} below its floor of {floor:g}")
+            )
         if item.floor_from == "override" and item.criterion.floor_override is not None:
             found.append(
-                Finding("floor_override", True, item.criterion.name, f"the floor of {item.criterion.name} is set by an override: {item.criterion.floor_override.reason}")
+                Finding(
+                    "floor_override",
+                    True,
+                    item.criterion.name,
+                    f"the floor of {item.criterion.name} is set by an override: {item.criterion.floor_override.reason}",
+                )
             )
     if not any(finding.rule == "critical_floors" for finding in found):
         found.append(FLOORS_CLEAR)

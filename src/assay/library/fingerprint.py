@@ -84,7 +84,9 @@ def _graded(result: Grade) -> dict[str, Any]:
         "scores": [result.score_units, result.adjusted_score_units, result.threshold_units],
         "gates": result.hard_gate_failures,
         "floors": result.floor_failures,
-        "criteria": [[item.name, item.norm_units, item.adjusted_units, item.contribution_units, item.floor_units, item.floor_failed] for item in result.criteria],
+        "criteria": [
+            [item.name, item.norm_units, item.adjusted_units, item.contribution_units, item.floor_units, item.floor_failed] for item in result.criteria
+        ],
         "rules": [[finding.rule, finding.fired, finding.subject] for finding in result.findings],
     }
 
@@ -128,7 +130,9 @@ def recordable(now: list[System]) -> dict[str, Any]:
     for system in now:
         record = known.get(system.family, {}).get(system.name)
         if record is not None and record["version"] == system.version and record["fingerprint"] != system.fingerprint:
-            raise ShelfError("LIB-003", f"{system.family} {system.name}: behaviour changed and the version is still {system.version}.", fix="Give it a new version first.")
+            raise ShelfError(
+                "LIB-003", f"{system.family} {system.name}: behaviour changed and the version is still {system.version}.", fix="Give it a new version first."
+            )
         made.setdefault(system.family, {})[system.name] = {"version": system.version, "fingerprint": system.fingerprint}
     return made
 

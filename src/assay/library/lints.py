@@ -44,7 +44,9 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
         at = item.path
         while at and at not in lines:
             at = at[:-1]
-        faults.append(Fault(f"[{item.pattern}] {item.message}", code="LIB-004", file=document.file, line=lines.get(at), path=show_path(item.path), fix=item.fix))
+        faults.append(
+            Fault(f"[{item.pattern}] {item.message}", code="LIB-004", file=document.file, line=lines.get(at), path=show_path(item.path), fix=item.fix)
+        )
     return faults
 
 
@@ -61,19 +63,28 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
             yield Lint("score-over-gate", ("gates", index, "weight"), "a gate with a weight can be outweighed.", "Remove the weight; a gate is passed or not.")
         if gate.get("id") in REQUIRED and gate.get("verdict"):
             yield Lint(
-                "no-compatibility-guard" if gate["id"] == "dataset_workflow_compatible" else "score-over-gate", ("gates", index, "verdict"),
-                f"'{gate['id']}' is left to the run's own word.", "Remove the entry: every profile computes this gate from the evidence.",
-            )  # fmt: skip
+                "no-compatibility-guard" if gate["id"] == "dataset_workflow_compatible" else "score-over-gate",
+                ("gates", index, "verdict"),
+                f"'{gate['id']}' is left to the run's own word.",
+                "Remove the entry: every profile computes this gate from the evidence.",
+            )
     for index, item in criteria:
         if item.get("id") in GATES:
             yield Lint("score-over-gate", ("criteria", index, "id"), f"'{item['id']}' is a gate that is weighed like a score.", "Name it under `gates`.")
     quality = [item for _, item in criteria if item.get("layer") != 3]
     if quality and all(_is_overlap(item) for item in quality):
-        yield Lint("overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that tests or judges the answer itself.")
+        yield Lint(
+            "overlap-only",
+            ("criteria",),
+            "word overlap with a reference is the only signal of quality.",
+            "Add a criterion that tests or judges the answer itself.",
+        )
     judge = tree.get("judge") if isinstance(tree.get("judge"), dict) else {}
     assert isinstance(judge, dict)
     if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") != "required":
-        yield Lint("uncalibrated-judge", ("criteria",), "a judge scores here, and nothing asks for its agreement with people.", "Add `judge: {calibration: required}`.")
+        yield Lint(
+            "uncalibrated-judge", ("criteria",), "a judge scores here, and nothing asks for its agreement with people.", "Add `judge: {calibration: required}`."
+        )
     if any(item.get("formula") == "pairwise" for _, item in criteria) and judge.get("order") != "both":
         yield Lint("order-bias", ("criteria",), "pairs are judged here, and nothing asks for both orders.", "Add `judge: {order: both}`.")
     yield from _weights(criteria)
@@ -119,7 +130,9 @@ def _rubric_agrees(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any
 def _rubric(tree: dict[str, Any]) -> Iterator[Lint]:
     criteria = _dicts(tree.get("criteria"))
     if criteria and all(_is_overlap(item) for _, item in criteria):
-        yield Lint("overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that judges the answer itself.")
+        yield Lint(
+            "overlap-only", ("criteria",), "word overlap with a reference is the only signal of quality.", "Add a criterion that judges the answer itself."
+        )
     yield from _weights(criteria)
 
 

@@ -85,9 +85,7 @@ class Shelf:
         if found:
             return max(found, key=lambda entry: _version_key(entry.version))
         names = [entry.name for entry in self.entries(kind)] + [entry.id for entry in self.entries(kind)]
-        raise ShelfError(
-            "LIB-001", f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}", fix=f"`assay library list {kind}` shows them."
-        )  # fmt: skip
+        raise ShelfError("LIB-001", f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}", fix=f"`assay library list {kind}` shows them.")
 
     def load(self, kind: str, name: str) -> Any:
         """The record of that name, or of a YAML file given by path."""
@@ -128,9 +126,10 @@ class Shelf:
                 found.append((_version_key(entry.version), profile))
         if not found:
             raise ShelfError(
-                "SCO-010", f"no profile serves the family '{family}'.{near_miss(family, families)}",
+                "SCO-010",
+                f"no profile serves the family '{family}'.{near_miss(family, families)}",
                 fix="Give one with --profile, or mend workflow.family; `assay library list profiles` shows them.",
-            )  # fmt: skip
+            )
         return max(found, key=lambda pair: pair[0])[1]
 
     def policy(self, name: str) -> Policy:
@@ -158,9 +157,11 @@ def load_file(kind: str, path: str, *, published: str | None = None) -> Any:
         data = stream.read()
     if published is not None and sha256(data).hexdigest() != published:
         raise ShelfError(
-            "LIB-003", "this version is published and has changed since.", where=path,
+            "LIB-003",
+            "this version is published and has changed since.",
+            where=path,
             fix="Restore it, and put the change into a file with a new version.",
-        )  # fmt: skip
+        )
     return _LOADERS[kind](parse_yaml(data, path))
 
 

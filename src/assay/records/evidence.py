@@ -15,6 +15,7 @@ RUN_SCHEMA = "assay.run/1"
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 """A number kept as it was written; `records.reading` checks it. msgspec's own number types would pass it through a float."""
+OptionalNumber = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 Status = Literal["success", "failed", "error", "cancelled", "timeout"]
 StepStatus = Literal["success", "failed", "error", "cancelled", "timeout", "skipped"]
 Severity = Literal["none", "low", "medium", "high", "critical"]
@@ -24,7 +25,7 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     pass
 
 
-class Workflow(_Record):
+class Workflow(_Record, frozen=True):
     """Which workflow ran. `family` selects the profile; `profile` and `rubric` name others on the shelf, never a path."""
 
     id: str
@@ -34,7 +35,7 @@ class Workflow(_Record):
     rubric: str | None = None
 
 
-class Dataset(_Record):
+class Dataset(_Record, frozen=True):
     """Which sample of which dataset it ran on."""
 
     id: str
@@ -42,7 +43,7 @@ class Dataset(_Record):
     sample_id: str
 
 
-class Source(_Record):
+class Source(_Record, frozen=True):
     """Who gave a score."""
 
     kind: Literal["llm", "human", "script"]
@@ -50,7 +51,7 @@ class Source(_Record):
     version: str | None = None
 
 
-class Score(_Record):
+class Score(_Record, frozen=True):
     """A raw score and the number of samples behind it. `raw` null means that nobody could score it."""
 
     raw: Any
@@ -58,25 +59,25 @@ class Score(_Record):
     source: Source | None = None
 
 
-class Step(_Record):
+class Step(_Record, frozen=True):
     """One step of a run. It is critical unless it says otherwise."""
 
     name: str
     status: StepStatus
     agent: str | None = None
     critical: bool = True
-    duration_ms: Number = None
+    duration_ms: OptionalNumber = None
     retries: Count | None = None
     model: str | None = None
     tier: str | None = None
     tokens: Count | None = None
-    cost_usd: Number = None
+    cost_usd: OptionalNumber = None
     scores: dict[str, Score] = {}
     error: str | None = None
     metadata: dict[str, Any] = {}
 
 
-class ToolCall(_Record):
+class ToolCall(_Record, frozen=True):
     """One call of a tool. `valid` null means that nobody checked its arguments."""
 
     name: str
@@ -87,21 +88,21 @@ class ToolCall(_Record):
     metadata: dict[str, Any] = {}
 
 
-class Tally(_Record):
+class Tally(_Record, frozen=True):
     """How many of how many."""
 
     passed: Count
     total: Count
 
 
-class Tests(_Record):
+class Tests(_Record, frozen=True):
     """Tests that failed before and must pass now, and tests that passed before and must still."""
 
     fail_to_pass: Tally | None = None
     pass_to_pass: Tally | None = None
 
 
-class Retrieved(_Record):
+class Retrieved(_Record, frozen=True):
     """One retrieved passage."""
 
     id: str
@@ -110,7 +111,7 @@ class Retrieved(_Record):
     relevant: bool | None = None
 
 
-class Claim(_Record):
+class Claim(_Record, frozen=True):
     """One claim of an answer; `supported` says whether the retrieved context bears it out."""
 
     text: str
@@ -119,7 +120,7 @@ class Claim(_Record):
     severity: Severity | None = None
 
 
-class Handoff(_Record):
+class Handoff(_Record, frozen=True):
     """One agent passing the work to another; `expected` is the agent it should have gone to."""
 
     source: str = field(name="from")
@@ -127,14 +128,14 @@ class Handoff(_Record):
     expected: str | None = None
 
 
-class Verdict(_Record):
+class Verdict(_Record, frozen=True):
     """A gate's verdict, measured elsewhere."""
 
     passed: bool | None
     reason: str = ""
 
 
-class Judge(_Record):
+class Judge(_Record, frozen=True):
     """Which judge scored, so that two runs can be compared."""
 
     model: str
@@ -142,7 +143,7 @@ class Judge(_Record):
     prompt_version: str | None = None
 
 
-class Run(_Record):
+class Run(_Record, frozen=True):
     """Everything that was seen of one run of a workflow on one sample."""
 
     schema: Literal["assay.run/1"]
@@ -160,8 +161,8 @@ class Run(_Record):
     handoffs: list[Handoff] | None = None
     scores: dict[str, Score] = {}
     gates: dict[str, Verdict] = {}
-    latency_ms: Number = None
-    cost_usd: Number = None
+    latency_ms: OptionalNumber = None
+    cost_usd: OptionalNumber = None
     tokens: Count | None = None
     retries: Count | None = None
     judge: Judge | None = None

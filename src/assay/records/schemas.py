@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def json_schema(kind: type[Any]) -> dict[str, Any]:
+def json_schema(kind: type) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a record."""
     schema = msgspec.json.schema(kind)
     definition = schema.get("$defs", {}).pop(kind.__name__, {})
@@ -25,49 +25,50 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
 
 
 @cache
-def _validator(kind: type[Any]) -> jsonschema_rs.Draft202012Validator:
+def _validator(kind: type) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(json_schema(kind), offline=True)
 
 
-def schema_faults(kind: type[Any], tree: Any) -> Iterator[tuple[Path, str]]:
+def schema_faults(kind: type, tree: Any) -> Iterator[tuple[Path, str]]:
     """Each place of the tree that breaks the schema, with what is wrong there and the near miss."""
     yield from _worded(kind, tree, _validator(kind).iter_errors(tree))
 
 
-def _worded(kind: type[Any], tree: Any, errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[tuple[Path, str]]:
+def _worded(kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[tuple[Path, str]]:
     for error in errors:
         path = tuple(error.instance_path)
-        keyword = error.kind.name
+        about: Any = error.kind  # its stubs leave out what each kind carries
+        keyword = about.name
         if keyword == "additionalProperties":
             known = _known_keys(kind, path, tree)
-            for name in error.kind.unexpected:
+            for name in about.unexpected:
                 if name == "weight" and path and path[0] in ("gates", "hard_gates"):
                     yield (*path, name), "a gate carries no weight: no score can buy it off. Remove the key."
                 else:
                     yield (*path, name), f"unknown key '{name}'.{near_miss(name, known)}"
         elif keyword == "required":
-            yield path, f"the key '{error.kind.property}' is missing."
+            yield path, f"the key '{about.property}' is missing."
         elif keyword == "anyOf" and path and path[0] == "hard_gates":
             yield path, f"a gate is true, false or null, not {_short(error.instance)}; it carries no weight and no score."
         elif keyword == "anyOf":
             # "a list, or null": the fault is inside the list, and the branch for null has nothing to say about it.
-            inside = [branch for branch in error.kind.context if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)]
+            inside = [branch for branch in about.context if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)]
             if len(inside) == 1:
                 yield from _worded(kind, tree, inside[0])
             else:
                 yield path, f"{_short(error.instance)} is not of the shape this takes."
         elif keyword == "enum":
-            options = [str(option) for option in error.kind.options]
+            options = [str(option) for option in about.options]
             yield path, f"{_short(error.instance)} is not one of {', '.join(options)}.{near_miss(str(error.instance), options)}"
         elif keyword == "type":
-            types = error.kind.types
+            types = about.types
             expected = " or ".join(types) if isinstance(types, list) else str(types)
             yield path, f"must be {expected}, not {_short(error.instance)}."
         else:
             yield path, error.message[:200] + "."
 
 
-def _known_keys(kind: type[Any], path: Path, tree: Any) -> list[str]:
+def _known_keys(kind: type, path: Path, tree: Any) -> list[str]:
     """The keys that the object at this path may have."""
     schema: Any = json_schema(kind)
     definitions = schema.get("$defs", {})

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from assay.records.evidence import Count, Dataset, Judge, Number, Source, StepStatus, Workflow
+from assay.records.evidence import Count, Dataset, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
 
-SCORECARD_SCHEMA = "assay.scorecard/1"
+SCORECARD_SCHEMA: Literal["assay.scorecard/1"] = "assay.scorecard/1"
 SCORING_SYSTEM = "scoringSystem/1.0.0"
 
 Floor = Annotated[
@@ -33,14 +33,14 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     pass
 
 
-class FloorOverride(_Record):
+class FloorOverride(_Record, frozen=True):
     """A floor below the one a role demands, with the reason that the report shows."""
 
     value: Floor
     reason: Annotated[str, Meta(min_length=1)]
 
 
-class Criterion(_Record):
+class Criterion(_Record, frozen=True):
     """One criterion with its raw score. `raw_score` is null only when `missing` says why."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -58,23 +58,23 @@ class Criterion(_Record):
     missing: Annotated[str, Meta(min_length=1)] | None = None
 
 
-class StepScore(_Record):
+class StepScore(_Record, frozen=True):
     """What one step did, and the scores given to it."""
 
     name: str
     status: StepStatus
     critical: bool
     agent: str | None = None
-    duration_ms: Number = None
+    duration_ms: OptionalNumber = None
     retries: int | None = None
     model: str | None = None
     tier: str | None = None
     tokens: int | None = None
-    cost_usd: Number = None
+    cost_usd: OptionalNumber = None
     scores: dict[str, Any] = {}
 
 
-class AgentScore(_Record):
+class AgentScore(_Record, frozen=True):
     """What one agent did over all its steps. A sum is null when a step did not report its part, and `unreported` says how many."""
 
     agent: str
@@ -83,29 +83,29 @@ class AgentScore(_Record):
     failed: int
     skipped: int
     success_rate: float
-    duration_ms: Number = None
+    duration_ms: OptionalNumber = None
     retries: int | None = None
     tokens: int | None = None
-    cost_usd: Number = None
+    cost_usd: OptionalNumber = None
     unreported: dict[str, int] = {}
     scores: dict[str, Any] = {}
 
 
-class Selection(_Record):
+class Selection(_Record, frozen=True):
     """Which profile or rubric was used, and why that one."""
 
     id: str
     why: str
 
 
-class Scorecard(_Record):
+class Scorecard(_Record, frozen=True):
     """Gates and criteria of one run, ready to be graded."""
 
     schema: Literal["assay.scorecard/1"]
     run_id: Annotated[str, Meta(min_length=1, max_length=500)]
     hard_gates: dict[str, bool | None]
     criteria: list[Criterion]
-    pass_threshold: Number = None
+    pass_threshold: OptionalNumber = None
     sample_id: str | None = None
     group: str | None = None
     tags: list[str] = []
@@ -117,8 +117,8 @@ class Scorecard(_Record):
     dataset: Dataset | None = None
     status: str | None = None
     judge: Judge | None = None
-    latency_ms: Number = None
-    cost_usd: Number = None
+    latency_ms: OptionalNumber = None
+    cost_usd: OptionalNumber = None
     tokens: int | None = None
     retries: int | None = None
     step_scores: list[StepScore] = []

@@ -81,9 +81,15 @@ def _candidate(name: str, members: list[Contender]) -> Contender:
     if len(costs) == n:
         cost = exact.Ratio(sum(exact.quantise(value.num, value.den, exact.NORM_DIGITS) for value in costs), n * exact.NORM_ONE)
     return Contender(
-        name, exact.quantise(sum(member.score for member in members), n, 0), sum(member.gate_failures for member in members),
-        _mean([member.correctness for member in members]), _mean([member.safety for member in members]), latency, cost, n,
-    )  # fmt: skip
+        name,
+        exact.quantise(sum(member.score for member in members), n, 0),
+        sum(member.gate_failures for member in members),
+        _mean([member.correctness for member in members]),
+        _mean([member.safety for member in members]),
+        latency,
+        cost,
+        n,
+    )
 
 
 def _mean(norms: list[int | None]) -> int | None:

@@ -119,7 +119,12 @@ class Summary:
             "pass_rate": wilson(self.all.passed, self.all.n).shown(),
             "weighted_score": distribution(self.all.scores),
             "gates": {
-                name: {"failed": counts["failed"], "undetermined": counts["undetermined"], "n": counts["n"], "rate": wilson(counts["failed"], counts["n"]).shown()}
+                name: {
+                    "failed": counts["failed"],
+                    "undetermined": counts["undetermined"],
+                    "n": counts["n"],
+                    "rate": wilson(counts["failed"], counts["n"]).shown(),
+                }
                 for name, counts in sorted(self.gates.items())
             },
             "criteria": {name: counts.shown() for name, counts in sorted(self.criteria.items())},
@@ -127,17 +132,24 @@ class Summary:
             "grades": {letter: self.letters[letter] for letter in LETTERS},
             "top_failure_reasons": [{"reason": reason, "count": count, "example": self.examples[reason]} for reason, count in ordered[:TOP]],
             "operations": {
-                "latency_ms": {"p50": self.latency.quantile(50), "p95": self.latency.quantile(95), "n": self.latency.n, "unreported": self.unreported["latency_ms"]},
+                "latency_ms": {
+                    "p50": self.latency.quantile(50),
+                    "p95": self.latency.quantile(95),
+                    "n": self.latency.n,
+                    "unreported": self.unreported["latency_ms"],
+                },
                 "cost_usd": {
                     "total": exact.shown(sum(value * count for value, count in self.cost.counts.items()), 9) if self.cost.n else None,
-                    "mean": self.cost.mean(), "n": self.cost.n, "unreported": self.unreported["cost_usd"],
+                    "mean": self.cost.mean(),
+                    "n": self.cost.n,
+                    "unreported": self.unreported["cost_usd"],
                 },
             },
             "policies": sorted({policy for policy, _, _, _ in self.versions}),
             "profiles": sorted({profile for _, profile, _, _ in self.versions if profile}),
             "scoringSystem": ", ".join(sorted({scoring for _, _, scoring, _ in self.versions})),
             "gradingSystem": ", ".join(sorted({grading for _, _, _, grading in self.versions})),
-        }  # fmt: skip
+        }
 
 
 def _covered(grade: Grade) -> str:

@@ -91,9 +91,23 @@ class JsonLines:
 
 
 _COLUMNS = (
-    "run_id", "passed", "grade", "provisional_grade", "weighted_score", "weighted_score_adjusted", "pass_threshold", "reason", "hard_gate_failures",
-    "floor_failures", "sample_id", "group", "profile", "policy", "scoringSystem", "gradingSystem",
-)  # fmt: skip
+    "run_id",
+    "passed",
+    "grade",
+    "provisional_grade",
+    "weighted_score",
+    "weighted_score_adjusted",
+    "pass_threshold",
+    "reason",
+    "hard_gate_failures",
+    "floor_failures",
+    "sample_id",
+    "group",
+    "profile",
+    "policy",
+    "scoringSystem",
+    "gradingSystem",
+)
 
 
 def _cell(value: Any) -> str:

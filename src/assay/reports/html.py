@@ -236,20 +236,20 @@ def _scale(run: Result) -> Html:
     if not bands or not exact.is_number(run.get("weighted_score")):
         return Html("")
     edges = [_share(band["min"], 100) for band in bands] + [100.0]
-    drawn = []
+    drawn, words = [], []
     for band, low, high in zip(bands, edges, edges[1:], strict=False):
         own = "own" if band.get("grade") == run.get("provisional_grade") else ""
         drawn.append(tag("rect", x=_percent(low), y="18", width=_percent(high - low), height="22", class_=f"band {own}".strip()))
-        drawn.append(tag("text", say(band.get("grade")), x=_percent((low + high) / 2), y="33", text_anchor="middle", class_=own))
-        drawn.append(tag("text", say(band["min"]), x=_percent(low), y="54", text_anchor=_anchor(low), class_="edge"))
+        words.append(tag("text", say(band.get("grade")), x=_percent((low + high) / 2), y="33", text_anchor="middle", class_=own))
+        words.append(tag("text", say(band["min"]), x=_percent(low), y="54", text_anchor=_anchor(low), class_="edge"))
     score = _share(run["weighted_score"], 100)
     for kind, value in (("limit", run.get("pass_threshold")), ("score", run["weighted_score"])):
         at = _percent(_share(value, 100))
         drawn += [tag("line", x1=at, x2=at, y1="14", y2="44", class_=kind)] if exact.is_number(value) else []
-    drawn.append(tag("text", points(run["weighted_score"]), x=_percent(score), y="10", text_anchor=_anchor(score), class_="at"))
+    words.append(tag("text", points(run["weighted_score"]), x=_percent(score), y="10", text_anchor=_anchor(score), class_="at"))
     said = f"The score {points(run['weighted_score'])} on a scale from 0 to 100, threshold {points(run.get('pass_threshold'), 'not stated')}."
     caption = tag("figcaption", "Bands by score. The dashed line is the threshold.")
-    return tag("figure", tag("svg", *drawn, role="img", aria_label=said, class_="scale"), caption)
+    return tag("figure", tag("svg", *drawn, *words, role="img", aria_label=said, class_="scale"), caption)
 
 
 def _gates(run: Result) -> Html:
@@ -262,31 +262,23 @@ def _gates(run: Result) -> Html:
 
 def _criteria(run: Result) -> Html:
     criteria = run.get("criteria") or ()
-    tops = _maxima(criteria)
-    rows = [_criterion(criterion, top, max(tops)) for criterion, top in zip(criteria, tops, strict=True)]
+    best = max((_share(criterion.get("maximum")) for criterion in criteria), default=0.0)
+    rows = [_criterion(criterion, best) for criterion in criteria]
     layers = [(_LAYERS.get(layer, layer), points(value, "no criterion")) for layer, value in (run.get("layers") or {}).items()]
     hint = tag("p", "A bar is as long as the points it could bring. The filled part was earned; the upright mark is the floor.", class_="hint")
     return _block("Criteria", hint, tag("ol", *rows, class_="criteria"), tag("h4", "Points by layer"), _facts(layers))
 
 
-def _maxima(criteria: Sequence[Result]) -> list[int]:
-    """What each criterion could bring at most, in hundredths of a point: its share of the weights, as the explanation says it."""
-    given = [criterion.get("weight") for criterion in criteria]
-    weights = exact.whole_weights(exact.ratio(weight) if exact.is_number(weight) else exact.Ratio(0, 1) for weight in given)
-    total = sum(weights)
-    return [exact.quantise(100 * weight, total, exact.SCORE_DIGITS) if total > 0 else 0 for weight in weights]
-
-
-def _criterion(item: Result, top: int, best: int) -> Html:
+def _criterion(item: Result, best: float) -> Html:
     name, label, params = item.get("name"), item.get("label"), item.get("params")
-    earned, most = points(item.get("contribution")), points(exact.shown(top, exact.SCORE_DIGITS))
+    earned, most = points(item.get("contribution")), points(item.get("maximum"))
     title = [tag("b", say(label or name)), *([" ", tag("code", say(name))] if label and label != name else [])]
     raw = say(item["raw_score"]) if item.get("raw_score") is not None else join(["none, so it counts as 0: ", say(item.get("missing"), "no reason is stated")])
     formula = join([say(item.get("formula_id")), *([" (", say(params), ")"] if params else [])])
     facts = [*_fields(item, {"norm": "Norm"}), ("Raw score", raw), ("Formula", formula), *_fields(item, {"weight": "Weight"}), ("Floor", _floor(item))]
     facts += _fields(item, {"role": "Role", "layer": "Layer", "n": "Samples", "adjusted_norm": "Adjusted norm"}, "none")
     head = tag("p", tag("span", *title), " ", tag("span", tag("b", earned), f" of {most} points", class_="earned"), class_="name")
-    return tag("li", head, _bar(item, f"{earned} of {most} points", _share(top, best)), _facts(facts))
+    return tag("li", head, _bar(item, f"{earned} of {most} points", 100 * _share(item.get("maximum")) / best if best else 0.0), _facts(facts))
 
 
 def _floor(item: Result) -> str:

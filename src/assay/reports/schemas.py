@@ -36,6 +36,7 @@ _CRITERION = _closed(
         "n": {"type": "integer", "minimum": 0},
         "weight": {"type": "number", "minimum": 0},
         "contribution": _SCORE,
+        "maximum": _SCORE,
         "critical_floor": {"anyOf": [{"type": "null"}, _closed({"raw": _NUMBER_OR_NULL, "norm": _NORM, "from": {"enum": ["criterion", "role", "override"]}})]},
         "floor_failed": {"type": "boolean"},
         "missing": _TEXT_OR_NULL,
@@ -93,9 +94,7 @@ _GRADE = _closed(
         "tags": _NAMES,
         "status": _TEXT_OR_NULL,
         "judge": {"type": ["object", "null"]},
-        "operations": _closed(
-            {"latency_ms": _NUMBER_OR_NULL, "cost_usd": _NUMBER_OR_NULL, "tokens": _NUMBER_OR_NULL, "retries": _NUMBER_OR_NULL}
-        ),
+        "operations": _closed({"latency_ms": _NUMBER_OR_NULL, "cost_usd": _NUMBER_OR_NULL, "tokens": _NUMBER_OR_NULL, "retries": _NUMBER_OR_NULL}),
         "step_scores": {"type": "array", "items": {"type": "object"}},
         "agent_scores": {"type": "array", "items": {"type": "object"}},
         "scoringSystem": _SCORING,
@@ -140,7 +139,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         **_closed(
             {
                 "n": _COUNT,
-                "coverage": _closed({name: _COUNT for name in ("scored", "failed", "inconclusive", "errored", "not_applicable")}),
+                "coverage": _closed(dict.fromkeys(("scored", "failed", "inconclusive", "errored", "not_applicable"), _COUNT)),
                 "pass_rate": _INTERVAL,
                 "weighted_score": _closed(_DISTRIBUTION),
                 "gates": {

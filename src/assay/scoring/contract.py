@@ -30,9 +30,7 @@ class _Compiled:
             self.problem = f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read"
             return
         try:
-            self.validator = jsonschema_rs.Draft202012Validator(
-                schema, offline=True, pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000)
-            )
+            self.validator = jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000))
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             first = str(error).strip().splitlines()
             self.problem = f"the `output_schema` is no usable JSON Schema: {first[0][:160] if first else 'unknown'}"

@@ -46,9 +46,14 @@ class Gate(NamedTuple):
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show gate ID` prints it."""
         return {
-            "id": self.id, "title": self.title, "group": self.group, "kind": "verdict" if self.check is None else "computed",
-            "evidence": self.evidence, "params": dict(self.params), "source": self.source,
-        }  # fmt: skip
+            "id": self.id,
+            "title": self.title,
+            "group": self.group,
+            "kind": "verdict" if self.check is None else "computed",
+            "evidence": self.evidence,
+            "params": dict(self.params),
+            "source": self.source,
+        }
 
 
 GATES: Registry[Gate] = Registry("gate")
@@ -181,7 +186,9 @@ def _pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
         return tally
     minimum = _minimum(params["minimum"])
     holds = tally.passed * minimum.den >= minimum.num * tally.total
-    return GateResult(holds, f"{tally.passed} of {tally.total} pass-to-pass tests pass; {'at least' if holds else 'the gate needs'} {params['minimum']} of them")
+    return GateResult(
+        holds, f"{tally.passed} of {tally.total} pass-to-pass tests pass; {'at least' if holds else 'the gate needs'} {params['minimum']} of them"
+    )
 
 
 def _patch(run: Run, _params: Mapping[str, Any]) -> GateResult:

@@ -24,9 +24,18 @@ def step_scores(run: Run, plan: Plan) -> list[StepScore]:
     """One entry for each step, in the order they ran."""
     return [
         StepScore(
-            name=step.name, status=step.status, critical=step.critical, agent=step.agent, duration_ms=step.duration_ms, retries=step.retries,
-            model=step.model, tier=step.tier, tokens=step.tokens, cost_usd=step.cost_usd, scores=_scores(step, plan) if step.scores else {},
-        )  # fmt: skip
+            name=step.name,
+            status=step.status,
+            critical=step.critical,
+            agent=step.agent,
+            duration_ms=step.duration_ms,
+            retries=step.retries,
+            model=step.model,
+            tier=step.tier,
+            tokens=step.tokens,
+            cost_usd=step.cost_usd,
+            scores=_scores(step, plan) if step.scores else {},
+        )
         for step in run.steps or ()
     ]
 
@@ -62,10 +71,16 @@ def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
     unreported: dict[str, int] = {}
     sums = {name: _sum(name, steps, unreported) for name in ("duration_ms", "retries", "tokens", "cost_usd")}
     return AgentScore(
-        agent=agent, steps=len(steps), succeeded=succeeded, failed=len(steps) - succeeded - skipped, skipped=skipped,
-        success_rate=exact.shown(exact.norm_of(exact.Ratio(succeeded, len(steps))), exact.NORM_DIGITS), unreported=unreported,
-        scores=_means(steps, plan) if any(step.scores for step in steps) else {}, **sums,
-    )  # fmt: skip
+        agent=agent,
+        steps=len(steps),
+        succeeded=succeeded,
+        failed=len(steps) - succeeded - skipped,
+        skipped=skipped,
+        success_rate=exact.shown(exact.norm_of(exact.Ratio(succeeded, len(steps))), exact.NORM_DIGITS),
+        unreported=unreported,
+        scores=_means(steps, plan) if any(step.scores for step in steps) else {},
+        **sums,
+    )
 
 
 def _sum(name: str, steps: Iterable[Step], unreported: dict[str, int]) -> Any:

@@ -91,9 +91,10 @@ def load_profile(document: Document) -> Profile:
         gate = GATES.get(ref.id)
         if gate is None and not ref.verdict:
             faults.add(
-                ("gates", index), f"no gate is named '{ref.id}'.{GATES.near(ref.id)}",
+                ("gates", index),
+                f"no gate is named '{ref.id}'.{GATES.near(ref.id)}",
                 "`assay library list gates` shows them; one whose verdict comes with the run says `verdict: true`.",
-            )  # fmt: skip
+            )
         elif gate is not None and ref.verdict and gate.check is not None:
             faults.add(("gates", index, "verdict"), f"'{ref.id}' is computed from evidence and cannot be left to a verdict.", "Remove the key.")
         for name in ref.params:
@@ -156,9 +157,7 @@ class Plan(NamedTuple):
 def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = "") -> Plan:
     """Resolve a profile, and a rubric over it, into what scoring runs."""
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
-    gates = tuple(
-        PlannedGate(ref.id, GATES.get(ref.id), {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params}) for ref in refs.values()
-    )
+    gates = tuple(PlannedGate(ref.id, GATES.get(ref.id), {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params}) for ref in refs.values())
     criteria, notes = _overridden(profile, rubric)
     digests = {"profile": digest(profile)}
     if rubric is not None:
@@ -206,9 +205,15 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
         if hint:
             raise ShelfError("SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} does not have.{hint}")
         own[item.name] = ProfileCriterion(
-            id=item.name, label=item.label or item.name, weight=item.weight, layer=2, formula=item.formula_id, role=item.role, critical_floor=floor,
+            id=item.name,
+            label=item.label or item.name,
+            weight=item.weight,
+            layer=2,
+            formula=item.formula_id,
+            role=item.role,
+            critical_floor=floor,
             floor_override=item.floor_override,
-        )  # fmt: skip
+        )
         added.append(item.name)
     kept = [name for name in own if name not in changed and name not in added]
     parts = [f"changes {', '.join(changed)}" if changed else "", f"adds {', '.join(added)}" if added else "", f"leaves {', '.join(kept)}" if kept else ""]

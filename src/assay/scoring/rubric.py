@@ -83,7 +83,7 @@ def load_rubric(document: Document) -> Rubric:
                 faults.add((*at, "anchors"), f"no text for score {point} of the scale {low}..{high}.", f'Add an anchor "{point}".')
         for point in item.anchors:
             if point not in points:
-                faults.add((*at, "anchors", point), f"the anchor \"{point}\" is no point of the scale {low}..{high}.", "Remove it, or mend the scale.")
+                faults.add((*at, "anchors", point), f'the anchor "{point}" is no point of the scale {low}..{high}.', "Remove it, or mend the scale.")
         for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
             if floor is None:
                 continue

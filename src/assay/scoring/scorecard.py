@@ -61,9 +61,20 @@ def score(run: Run, plan: Plan) -> Scorecard:
             continue
         criteria.append(
             Criterion(
-                name=spec.id, raw_score=raw.value, formula_id=raw.formula, params=raw.params, weight=spec.weight, critical_floor=spec.critical_floor,
-                floor_override=spec.floor_override, role=spec.role, layer=spec.layer, n=raw.n, label=spec.label, source=raw.source, missing=raw.missing,
-            )  # fmt: skip
+                name=spec.id,
+                raw_score=raw.value,
+                formula_id=raw.formula,
+                params=raw.params,
+                weight=spec.weight,
+                critical_floor=spec.critical_floor,
+                floor_override=spec.floor_override,
+                role=spec.role,
+                layer=spec.layer,
+                n=raw.n,
+                label=spec.label,
+                source=raw.source,
+                missing=raw.missing,
+            )
         )
     if faults:
         raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
@@ -72,12 +83,30 @@ def score(run: Run, plan: Plan) -> Scorecard:
             if name not in plan.known:
                 notes.append(f"the score '{name}' is no criterion of {plan.profile.id} and does not count.{near_miss(name, sorted(plan.known))}")
     return Scorecard(
-        schema=SCORECARD_SCHEMA, run_id=run.run_id, hard_gates=gates, criteria=criteria, sample_id=run.dataset.sample_id, group=run.group,
-        tags=run.tags, gate_reasons=reasons, notes=notes, profile=plan.profile, rubric=plan.rubric, workflow=run.workflow, dataset=run.dataset,
-        status=run.status, judge=run.judge, latency_ms=run.latency_ms, cost_usd=run.cost_usd, tokens=run.tokens, retries=run.retries,
-        step_scores=step_scores(run, plan) if run.steps else [], agent_scores=agent_scores(run, plan) if run.steps else [],
-        scoring_system=SCORING_SYSTEM, digests=plan.digests,
-    )  # fmt: skip
+        schema=SCORECARD_SCHEMA,
+        run_id=run.run_id,
+        hard_gates=gates,
+        criteria=criteria,
+        sample_id=run.dataset.sample_id,
+        group=run.group,
+        tags=run.tags,
+        gate_reasons=reasons,
+        notes=notes,
+        profile=plan.profile,
+        rubric=plan.rubric,
+        workflow=run.workflow,
+        dataset=run.dataset,
+        status=run.status,
+        judge=run.judge,
+        latency_ms=run.latency_ms,
+        cost_usd=run.cost_usd,
+        tokens=run.tokens,
+        retries=run.retries,
+        step_scores=step_scores(run, plan) if run.steps else [],
+        agent_scores=agent_scores(run, plan) if run.steps else [],
+        scoring_system=SCORING_SYSTEM,
+        digests=plan.digests,
+    )
 
 
 def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:

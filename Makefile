@@ -1,0 +1,59 @@
+# The two commands: `make demo` and `make test`. Both make their own .venv and need nothing but Python 3.11 and the package index.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SHELL := /bin/bash
+
+# What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
+SYSTEM_PACKAGES := chromium
+
+.PHONY: demo test check campaign bench constraints publish clean
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing assay into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo "installing the test tools into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core
+	@$(BIN)/assay demo
+
+system-packages:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing $(SYSTEM_PACKAGES) ..."; apt-get update -qq >/dev/null && apt-get install -y -qq $(SYSTEM_PACKAGES) >/dev/null; \
+	  fi; command -v chromium >/dev/null || echo "The browser tests need chromium: sudo apt-get install $(SYSTEM_PACKAGES)"; }
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: $(VENV)/.dev system-packages check
+	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/assay versions --check
+	@$(BIN)/assay library check
+
+campaign: $(VENV)/.dev
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto tests/test_laws.py tests/test_grading.py tests/test_explain.py tests/test_canon.py tests/test_exact.py tests/test_scoring.py
+
+bench: $(VENV)/.core
+	@$(BIN)/python bench/run.py
+
+constraints: $(VENV)/.core
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o constraints.txt
+
+publish: $(VENV)/.core
+	@$(BIN)/assay library publish
+
+clean:
+	rm -rf $(VENV) demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

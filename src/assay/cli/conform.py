@@ -1,0 +1,119 @@
+"""`assay conform`: run a file of conformance cases and compare."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli.conform_ops import OPS, REQUIRED
+from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
+from assay.files import atomic_write, read_json
+from assay.reports.documents import plain, pretty
+
+TOLERANCE = Decimal("1e-9")
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run the cases; exit 1 on any mismatch or unsupported required operation."""
+    made = opt.parser("conform", "Run a file of conformance cases and compare each result with what is expected.", "assay conform vectors/workflow.json")
+    made.add_argument("file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}")
+    made.add_argument("--actual", metavar="OUT.json", help="write what each case gives, as [{name, op, actual}]")
+    options = made.parse_args(argv)
+    cases = read_json(options.file).tree
+    _check(cases, options.file)
+    results = [_run_case(case) for case in cases]
+    if options.actual:
+        with atomic_write(options.actual) as stream:
+            stream.write(pretty([{"name": result["name"], "op": result["op"], "actual": result["actual"]} for result in results]))
+    counts = {status: sum(result["status"] == status for result in results) for status in ("passed", "failed", "unsupported", "computed")}
+    missing = sorted({result["op"] for result in results if result["status"] == "unsupported" and result["op"] in REQUIRED})
+    if options.json:
+        opt.print_json({"file": options.file, "counts": counts, "unsupported_required": missing, "cases": results})
+    else:
+        _print(results, counts, missing)
+    return ExitCode.FAILED if counts["failed"] or missing else ExitCode.PASSED
+
+
+def _check(cases: Any, file: str) -> None:
+    if not isinstance(cases, list):
+        raise InputError("CNF-001", "must be a list of cases.", where=file)
+    if not cases:
+        raise NotEnoughEvidence("CNF-001", "holds no cases.", where=file)
+    seen = set()
+    for index, case in enumerate(cases):
+        if not isinstance(case, dict) or not isinstance(case.get("name"), str) or not isinstance(case.get("op"), str):
+            raise InputError("CNF-001", f"case {index} must be an object with a name and an op.", where=file)
+        key = (case["op"], case["name"])
+        if key in seen:
+            raise InputError("CNF-001", f"two cases of the op '{key[0]}' are named '{key[1]}'.", where=file)
+        seen.add(key)
+
+
+def _run_case(case: dict[str, Any]) -> dict[str, Any]:
+    op = OPS.get(case["op"])
+    found: dict[str, Any] = {"name": case["name"], "op": case["op"], "status": "unsupported", "actual": None}
+    if op is None:
+        return found
+    given = case.get("input", {})
+    try:
+        actual: Any = op(given) if isinstance(given, dict) else {"error": True}
+    except AssayError as error:
+        actual = {"error": error.code, "message": error.message}
+    except Exception as error:  # an operation never raises out of conform; a fault of ours is a failed case
+        actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
+    found["actual"] = plain(actual)
+    if "expected" not in case:
+        found["status"] = "computed"
+        return found
+    difference = differs(case["expected"], actual)
+    if difference is None and isinstance(actual, dict) and actual.get("fault"):
+        difference = "a fault of ours"
+    found["status"] = "passed" if difference is None else "failed"
+    if difference is not None:
+        found["difference"] = difference
+        found["expected"] = plain(case["expected"])
+    return found
+
+
+def differs(expected: Any, actual: Any, path: str = "") -> str | None:
+    """Where and how the actual value differs from the expected one, or None. Keys that `expected` does not name are ignored."""
+    where = path or "the result"
+    if path.rsplit(".", 1)[-1] in ("error", "warning") and expected is True:
+        return None if actual else f"{where}: expected an error or warning, there is none"
+    if expected is None:
+        return None if actual is None else f"{where}: expected null, got {actual!r}"
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return None if expected is actual else f"{where}: expected {expected!r}, got {actual!r}"
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict):
+            return f"{where}: expected an object, got {actual!r}"
+        for key, value in expected.items():
+            found = differs(value, actual.get(key), f"{path}.{key}" if path else key)
+            if found is not None:
+                return found
+        return None
+    if isinstance(expected, list):
+        if not isinstance(actual, list | tuple) or len(actual) != len(expected):
+            return f"{where}: expected {expected!r}, got {actual!r}"
+        for index, value in enumerate(expected):
+            found = differs(value, actual[index], f"{path}[{index}]")
+            if found is not None:
+                return found
+        return None
+    if isinstance(expected, int | float | Decimal):
+        if not isinstance(actual, int | float | Decimal):
+            return f"{where}: expected {expected}, got {actual!r}"
+        apart = abs(Decimal(str(expected)) - Decimal(str(actual)))
+        return None if apart <= TOLERANCE else f"{where}: expected {expected}, got {actual}"
+    return None if expected == actual else f"{where}: expected {expected!r}, got {actual!r}"
+
+
+def _print(results: list[dict[str, Any]], counts: dict[str, int], missing: list[str]) -> None:
+    for result in results:
+        if result["status"] == "failed":
+            sys.stdout.write(f"FAILED  {result['op']}: {result['name']}\n        {result['difference']}\n")
+    sys.stdout.write(", ".join(f"{count} {status}" for status, count in counts.items() if count) + "\n")
+    if missing:
+        sys.stdout.write(f"required and not supported yet: {', '.join(missing)}\n")
