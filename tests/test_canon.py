@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.canon import _canonical, canonical, digest, number_text, sort_canonically
@@ -52,7 +52,6 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=400)
 @given(trees)
 @example({"😀": 1, "\uffff": 2})
 @example({"a": "1.0", "b": 1.0, "c": '\\"2.0', "d": 2.50})
@@ -120,8 +119,8 @@ def test_a_number_has_one_digest_however_it_was_spelled(spellings: list[str]) ->
 
 
 def test_two_numbers_that_one_double_would_hold_have_two_digests() -> None:
-    assert float("0.1234567890123456789") == float("0.12345678901234567")
-    assert digest(Decimal("0.1234567890123456789")) != digest(Decimal("0.12345678901234567"))
+    assert float("0.1234567890123456789") == float("0.12345678901234568")
+    assert digest(Decimal("0.1234567890123456789")) != digest(Decimal("0.12345678901234568"))
     assert digest(2**53) != digest(2**53 + 1)
 
 

@@ -329,7 +329,7 @@ def test_a_sample_that_lacks_a_required_input_does_not_fit_the_workflow(changes:
 # --- tests, patch, sandbox ----------------------------------------------------------------------------------------------------------------
 
 
-def tests_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict[str, Any]:
+def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict[str, Any]:
     found = {"fail_to_pass": fail, "pass_to_pass": keep}
     return {name: {"passed": pair[0], "total": pair[1]} for name, pair in found.items() if pair is not None}
 
@@ -340,7 +340,7 @@ def tests_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict
     [((1, 1), True, "all 1"), ((3, 3), True, "all 3"), ((2, 3), False, "1 of 3"), ((0, 3), False, "3 of 3"), ((10**20 - 1, 10**20), False, "1 of"), ((0, 0), None, "counts no tests"), (None, None, "no evidence")],
 )  # fmt: skip
 def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culprit: str) -> None:
-    assert_says("tests_fail_to_pass_all_green", "code-repair", {"tests": tests_of(fail, (20, 20))}, verdict, culprit)
+    assert_says("tests_fail_to_pass_all_green", "code-repair", {"tests": tally_of(fail, (20, 20))}, verdict, culprit)
 
 
 @pytest.mark.req("W-016", "W-036")
@@ -359,7 +359,7 @@ def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culp
     ],
 )
 def test_the_pass_to_pass_threshold_is_exactly_0_95(keep: Any, verdict: bool | None, culprit: str) -> None:
-    assert_says("tests_pass_to_pass_threshold_met", "code-repair", {"tests": tests_of((1, 1), keep)}, verdict, culprit)
+    assert_says("tests_pass_to_pass_threshold_met", "code-repair", {"tests": tally_of((1, 1), keep)}, verdict, culprit)
 
 
 @pytest.mark.req("W-015", "W-016")
@@ -551,7 +551,7 @@ def test_a_forbidden_tool_that_was_called_is_named(calls: Any, forbidden: Any, v
 @pytest.mark.parametrize(
     "name",
     [
-        "DELETE_ALL", "Delete_All", " delete_all", "delete_all ", "ｄｅｌｅｔｅ＿ａｌｌ", "\U0001d41de\u200alete_all".replace("\u200a", ""),
+        "DELETE_ALL", "Delete_All", " delete_all", "delete_all ", "ｄｅｌｅｔｅ＿ａｌｌ", "\U0001d41delete_all",
         "d\u0435lete_all", "delete\u200b_all", "delete_all\u200d", "delete\u00ad_all", "\u2066delete_all\u2069", "delete_all\u0000", "\ufeffdelete_all",
     ],
     ids=["upper", "title", "space before", "space after", "full-width", "mathematical", "Cyrillic", "zero-width", "joiner", "soft hyphen", "bidi", "nul", "bom"],
@@ -561,6 +561,12 @@ def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
     assert passed is not True, reason
     disguised = said("no_forbidden_tool", "tool-use", tool_calls=[call("delete_all", valid=True)], forbidden_tools=[name])
     assert disguised[0] is not True, disguised[1]
+
+
+def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None:
+    for name in ("búsqueda", "поиск", "検索", "delete_one", "undelete_all"):
+        passed, reason = said("no_forbidden_tool", "tool-use", tool_calls=[call(name, valid=True)], forbidden_tools=["delete_all"])
+        assert passed is not False, reason
 
 
 @pytest.mark.parametrize(
@@ -590,8 +596,8 @@ STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
     "no_critical_step_failures": ("rag", {True: {}, False: {"steps": [step("edit", "failed")]}, None: {"steps": None}}),
     "schema_contract_valid": ("rag", {True: {}, False: {"output_schema": False}, None: {"output_schema": None}}),
     "dataset_workflow_compatible": ("rag", {True: {}, False: {"inputs": {}}, None: {"required_inputs": None}}),
-    "tests_fail_to_pass_all_green": ("code-repair", {True: {}, False: {"tests": tests_of((0, 1), (1, 1))}, None: {"tests": None}}),
-    "tests_pass_to_pass_threshold_met": ("code-repair", {True: {}, False: {"tests": tests_of((1, 1), (0, 1))}, None: {"tests": None}}),
+    "tests_fail_to_pass_all_green": ("code-repair", {True: {}, False: {"tests": tally_of((0, 1), (1, 1))}, None: {"tests": None}}),
+    "tests_pass_to_pass_threshold_met": ("code-repair", {True: {}, False: {"tests": tally_of((1, 1), (0, 1))}, None: {"tests": None}}),
     "citations_present_for_claims": ("rag", {True: {}, False: {"claims": [claim()]}, None: {"claims": None}}),
     "tool_call_schema_valid": ("tool-use", {True: {}, False: {"tool_calls": [call(valid=False)]}, None: {"tool_calls": [call()]}}),
     "patch_applies_cleanly": ("code-repair", {True: {}, False: {"patch_applies": False}, None: {"patch_applies": None}}),
@@ -633,7 +639,7 @@ def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(gate: 
     expected = WORSENED[computed, supplied]
     assert card.hard_gates[gate] is expected
     if expected is computed and computed is not True:
-        assert alone.gate_reasons[gate] in card.gate_reasons[gate] or supplied is computed
+        assert alone.gate_reasons[gate] in card.gate_reasons[gate]
     if expected is not computed:
         assert "the harness saw it" in card.gate_reasons[gate]
     others = {name: passed for name, passed in card.hard_gates.items() if name != gate}
@@ -674,7 +680,7 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
 # --- no score opens a gate ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-055", "W-089")
+@pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-089")
 @pytest.mark.parametrize(("gate", "state"), [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]], ids=str)
 def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None) -> None:
     family, states = STATES[gate]

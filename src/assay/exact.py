@@ -174,17 +174,28 @@ def total_needed(score: int, weight_sum: int) -> int:
     return -((-(2 * score - 1) * weight_sum * NORM_ONE) // (2 * SCORE_MAX)) if score > 0 else 0
 
 
-def shrink(norm: int, n: int, *, prior: Ratio, k: Ratio) -> int:
+class Shrinkage(NamedTuple):
+    """A prior and its strength, over a common denominator: norm, n -> (n * norm * `per` + `add`) / (n * `per` + `base`)."""
+
+    per: int
+    add: int
+    base: int
+
+
+def shrinkage(prior: Ratio, k: Ratio) -> Shrinkage:
+    """The pull of k samples at the prior. k is positive, or n always is."""
+    return Shrinkage(k.den * prior.den, k.num * prior.num * NORM_ONE, k.num * prior.den)
+
+
+def shrink(norm: int, n: int, pull: Shrinkage) -> int:
     """(n*norm + k*prior) / (n + k) in billionths, half-up: a small sample is pulled towards the prior.
 
-    >>> shrink(NORM_ONE, 5, prior=ratio(0.5), k=ratio(20))
+    >>> shrink(NORM_ONE, 5, shrinkage(ratio(0.5), ratio(20)))
     600000000
     """
-    num = n * norm * k.den * prior.den + k.num * prior.num * NORM_ONE
-    den = (n * k.den + k.num) * prior.den
-    if den <= 0:
-        raise ValueError("n + k must be positive")
-    return (2 * num + den) // (2 * den)
+    per, add, base = pull
+    den = n * per + base
+    return (2 * (n * norm * per + add) + den) // (2 * den)
 
 
 def total(values: Iterable[object], digits: int) -> int:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from contextlib import contextmanager
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import jiter
@@ -179,6 +177,8 @@ def open_input(path: str) -> Iterator[IO[bytes]]:
     try:
         stream = open(path, "rb", buffering=1024 * 1024)  # noqa: SIM115  # closed below; the errors of opening are ours to word
     except FileNotFoundError:
+        from difflib import get_close_matches  # only on the way to an error
+
         folder, base = os.path.split(path)
         try:
             near = get_close_matches(base, os.listdir(folder or "."), n=1)
@@ -337,7 +337,8 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
     folder = os.path.dirname(os.path.abspath(path))
     try:
         os.makedirs(folder, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+        temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(8).hex()}.part")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     try:
@@ -345,9 +346,6 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):

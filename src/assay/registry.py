@@ -6,7 +6,6 @@ Formulas, gates, measures and shelf items enter here, built-ins and outsiders by
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -70,6 +69,8 @@ def near_miss(name: str, names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)  # the same wrong name comes with every run of a stream
 def _near_miss(name: str, names: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only on the way to an error
+
     found = get_close_matches(name[:200], names, n=1, cutoff=0.8)
     return f" Did you mean '{found[0]}'?" if found else ""
 

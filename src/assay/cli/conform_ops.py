@@ -61,7 +61,7 @@ def _adjusted_norm(given: Input) -> Output:
         raise FormulaError("SCO-001", "'n' must be a whole number of at least 0.")
     if k.num < 0 or n.num * k.den + k.num <= 0:
         raise FormulaError("SCO-001", "'n' + 'k' must be positive.")
-    return {"adjusted_norm": exact.shown(exact.shrink(exact.norm_of(norm), n.num, prior=prior, k=k), NORM_DIGITS)}
+    return {"adjusted_norm": exact.shown(exact.shrink(exact.norm_of(norm), n.num, exact.shrinkage(prior, k)), NORM_DIGITS)}
 
 
 def _floor_convert(given: Input) -> Output:

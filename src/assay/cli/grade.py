@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -16,6 +16,7 @@ from assay.reports.documents import FORMATS, JsonDocument, format_of
 if TYPE_CHECKING:
     import argparse
 
+SMALL = 256 * 1024
 SHOWN = 50
 """Lines of results that a terminal gets; the rest go to files."""
 
@@ -44,7 +45,7 @@ def _grade(argv: list[str]) -> int:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     sinks = [(path, format_of(path)) for path in opt.outputs(options)]
     spool_format = ".json" if options.json else "text"
-    with tempfile.TemporaryFile() as spool:
+    with _spool(options) as spool:
         try:
             totals = grade_stream(
                 options.files,
@@ -71,6 +72,22 @@ def _grade(argv: list[str]) -> int:
     if not totals.graded:
         raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
     return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+
+
+def _spool(options: argparse.Namespace) -> Any:
+    """Where standard output waits until the whole stream was good: memory for a few lines, a file for a document of any size."""
+    if not options.json or (len(options.files) == 1 and options.files[0] != "-" and _size(options.files[0]) < SMALL):
+        return io.BytesIO()
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _print_document(spool: Any, totals: Totals) -> None:

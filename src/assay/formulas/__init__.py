@@ -77,7 +77,7 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
         if floor.keys() == {"raw"}:
             return _raw_floor(floor["raw"], formula_id, params)
         if floor.keys() == {"norm"}:
-            return scale_norm(floor["norm"], 0, 1)
+            return _norm_floor(floor["norm"])
         raise FormulaError("GRD-104", f"a floor has one key, 'raw' or 'norm', not {sorted(map(str, floor))}.", fix='Write {"raw": 3} or {"norm": 0.7}.')
     as_raw = as_norm = None
     try:
@@ -85,7 +85,7 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
     except FormulaError as error:
         problem = error
     try:
-        as_norm = scale_norm(floor, 0, 1)
+        as_norm = _norm_floor(floor)
     except FormulaError:
         if as_raw is None:
             raise FormulaError("GRD-104", f"the floor {floor!r} is neither a raw score of {formula_id} nor a norm: {problem.message}") from None
@@ -99,6 +99,16 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
     found = as_raw if as_raw is not None else as_norm
     assert found is not None
     return found
+
+
+def _norm_floor(value: object) -> int:
+    try:
+        found = exact.ratio(value)
+    except ValueError as error:
+        raise FormulaError("GRD-104", f"a floor must be a number; {error}.") from None
+    if not 0 <= found.num <= found.den:
+        raise FormulaError("GRD-104", f"the floor {value} is outside 0..1.")
+    return exact.norm_of(found)
 
 
 def _raw_floor(value: object, formula_id: str, params: Mapping[str, Any]) -> int:

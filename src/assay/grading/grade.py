@@ -46,7 +46,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
         raise _refused(scorecard) from None
     if total <= 0 or not 0 <= threshold <= SCORE_MAX or len({criterion.name for criterion in criteria}) != len(criteria):
         raise _refused(scorecard)
-    prior, k = rules.prior, rules.k
+    pull = rules.shrinkage
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
@@ -62,7 +62,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
             else:
                 found = FORMULAS.get(criterion.formula_id)
                 norm = (found or formula(criterion.formula_id)).apply(raw, criterion.params)
-                adjusted = exact.shrink(norm, criterion.n, prior=prior, k=k)
+                adjusted = exact.shrink(norm, criterion.n, pull)
             floor: int | None = None
             origin: str | None = None
             failed = False

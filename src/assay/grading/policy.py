@@ -91,8 +91,7 @@ class Rules(NamedTuple):
     bands: tuple[Band, ...]
     role_floors: dict[str, int]
     cap: str
-    prior: exact.Ratio
-    k: exact.Ratio
+    shrinkage: exact.Shrinkage
     comfortable_margin: int
     tie_window: int
     inconsistency_warning: exact.Ratio
@@ -107,8 +106,7 @@ def make_rules(policy: Policy) -> Rules:
         bands=tuple(Band(band.grade, exact.scaled(band.min, exact.SCORE_DIGITS)) for band in policy.bands),
         role_floors={role: exact.scaled(floor, exact.NORM_DIGITS) for role, floor in policy.role_floors.items()},
         cap=policy.floor_cap,
-        prior=exact.ratio(policy.shrinkage.prior),
-        k=exact.ratio(policy.shrinkage.k),
+        shrinkage=exact.shrinkage(exact.ratio(policy.shrinkage.prior), exact.ratio(policy.shrinkage.k)),
         comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
         tie_window=exact.scaled(policy.ranking.tie_window, exact.SCORE_DIGITS),
         inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
