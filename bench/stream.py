@@ -15,23 +15,33 @@ from pathlib import Path
 from timing import ENVIRONMENT, table
 
 ASSAY = str(Path(sys.executable).with_name("assay"))
-EXAMPLES = Path(__file__).resolve().parent.parent / "src/assay/cli/examples"
 READ = "import json,sys\nwith open(sys.argv[1]) as f:\n    for line in f: json.loads(line)\n"
 
 
 def write(path: Path, count: int) -> None:
-    """Runs like those the contract shows, of all four families, each with an id and scores of its own."""
+    """Runs of the size and shape that the contract shows, each with an id and scores of its own."""
     random.seed(7)
-    shapes = [json.loads((EXAMPLES / f"{name}.jsonl").read_text().splitlines()[0]) for name in ("code-repair", "dag-review", "rag", "tool-use")]
+    run = {
+        "schema": "assay.run/1", "run_id": "", "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
+        "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"}, "status": "success",
+        "outputs": {"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n" * 3}, "required_outputs": ["patch"],
+        "steps": [
+            {"name": name, "agent": agent, "status": "success", "critical": True, "duration_ms": 120, "retries": 0, "model": "m-1", "tier": "large",
+             "tokens": 812, "cost_usd": 0.004, "scores": {}}
+            for name, agent in (("plan", "planner"), ("code", "coder"))
+        ],
+        "tool_calls": [{"step": "plan", "name": "search", "arguments": {"q": "x"}, "valid": True, "error": None}],
+        "tests": {"fail_to_pass": {"passed": 3, "total": 3}, "pass_to_pass": {"passed": 98, "total": 100}},
+        "scores": {"judge_quality": {"raw": 4, "n": 1, "source": {"kind": "llm", "name": "j", "version": "1"}}, "patch_similarity": {"raw": 0.5}},
+        "gates": {"no_sandbox_violation": {"passed": True, "reason": ""}}, "latency_ms": 8120, "cost_usd": 0.031, "tokens": 5120, "retries": 1,
+        "inputs": {"issue": "x"}, "required_inputs": ["issue"], "output_schema": {"type": "object", "required": ["patch"]}, "patch_applies": True,
+    }  # fmt: skip
     with path.open("w") as stream:
         for number in range(count):
-            run = shapes[number % 4]
             run["run_id"] = f"run-{number}"
             run["latency_ms"] = random.randint(4000, 32000)
-            for score in run["scores"].values():
-                raw = score["raw"]
-                if isinstance(raw, int | float):
-                    score["raw"] = random.randint(1, 5) if raw > 1 else round(random.random(), 3)
+            run["scores"]["judge_quality"]["raw"] = random.randint(1, 5)
+            run["scores"]["patch_similarity"]["raw"] = round(random.random(), 3)
             stream.write(json.dumps(run) + "\n")
 
 

@@ -135,6 +135,10 @@ class InputError(AssayError):
     """What came in is malformed. Carries every fault that was found, not only the first."""
 
     exit_code = ExitCode.MALFORMED
+    fault_count = 0
+    """How many faults there were, where more were found than are kept."""
+    advice = ""
+    """What to do about all of them."""
 
     def __init__(self, code: str, message: str, *, where: str = "", fix: str = "", faults: Sequence[Fault] = ()) -> None:
         super().__init__(code, message, where=where, fix=fix)
@@ -143,9 +147,14 @@ class InputError(AssayError):
     def __str__(self) -> str:
         if not self.faults:
             return super().__str__()
-        count = f"{len(self.faults)} fault{'s' if len(self.faults) != 1 else ''}"
+        total = max(self.fault_count, len(self.faults))
+        count = f"{total:,} fault{'s' if total != 1 else ''}"
         lines = [f"{self.where}: {count}" if self.where else count]
         lines += [f"  {fault.text()}" for fault in self.faults]
+        if total > len(self.faults):
+            lines.append(f"  ... and {total - len(self.faults):,} more")
+        if self.advice:
+            lines.append(self.advice)
         return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ No float is ever compared with an edge. SQL engines do the same sums on the same
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, InvalidOperation
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -198,12 +198,40 @@ def shrink(norm: int, n: int, pull: Shrinkage) -> int:
     return (2 * (n * norm * per + add) + den) // (2 * den)
 
 
+def is_amount(value: object) -> bool:
+    """Whether it is a number of at least 0; the quick way, for a million of them.
+
+    >>> [is_amount(x) for x in (3, Decimal("0.5"), -1, "3", True, Decimal("1e400"), float("nan"))]
+    [True, True, False, False, False, False, False]
+    """
+    kind = type(value)
+    if kind is int:
+        return 0 <= value < _LARGE  # type: ignore[operator]
+    if kind is Decimal:
+        return value.is_finite() and 0 <= value < _LARGE and len(str(value)) <= MAX_DIGITS  # type: ignore[attr-defined, operator]
+    return kind is float and 0 <= value < _LARGE  # type: ignore[operator]
+
+
+_LARGE: int = 10**MAX_DIGITS
+_ADDING = Context(prec=2 * MAX_DIGITS, traps=[Inexact, InvalidOperation])
+
+
 def total(values: Iterable[object], digits: int) -> int:
     """The sum of numbers as a count of 10**-digits, half-up: added exactly, rounded once.
 
     >>> total([0.1, 0.2, Decimal("0.3")], 2)
     60
     """
+    values = list(values)
+    if all(type(value) in (int, Decimal) for value in values):
+        try:
+            added = Decimal(0)
+            for value in values:
+                added = _ADDING.add(added, value)  # type: ignore[arg-type]  # traps what it cannot add exactly
+            exact = added.as_integer_ratio()
+            return quantise(exact[0], exact[1], digits)
+        except (Inexact, InvalidOperation):
+            pass
     num, den = 0, 1
     for value in values:
         part = ratio(value)

@@ -123,18 +123,19 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
 
 
 def _faults(totals: Totals, *, stopped: bool) -> InputError:
-    files = sorted({fault.file for fault in totals.faults})
-    where = files[0] if len(files) == 1 else f"{len(files)} files"
+    """One error for all the faults of the stream; the first twenty are shown, all are counted."""
+    files = list(dict.fromkeys(fault.file for fault in totals.faults))
     first = totals.faults[0]
-    hidden = totals.fault_count - len(totals.faults)
-    shown = list(totals.faults[:20])
+    shown = totals.faults[:20]
     if len(files) > 1:
         for fault in shown:
             fault.path = f"{fault.file} {fault.path}".rstrip()
-    tail = f"and {totals.fault_count - len(shown)} more faults. " if totals.fault_count > len(shown) else ""
-    advice = "Nothing was graded; --keep-going grades the rest and still exits 3." if stopped and totals.graded else "" if stopped else "The rest was graded."
-    error = InputError(first.code, first.text(), where=where, fix=f"{tail}{advice}".strip(), faults=shown)
-    error.hidden = hidden  # type: ignore[attr-defined]  # shown by --json
+    error = InputError(first.code, first.text(), where=files[0] if len(files) == 1 else f"{len(files)} files", fix=first.fix, faults=shown)
+    error.fault_count = totals.fault_count
+    if stopped and totals.graded:
+        error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
+    elif not stopped:
+        error.advice = f"The other {totals.graded:,} were graded."
     return error
 
 

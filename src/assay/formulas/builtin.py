@@ -94,7 +94,11 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
         )
     counts = []
     for key in keys:
-        value = number(raw[key], formula, f"count {key!r}")
+        given = raw[key]
+        if type(given) is int and 0 <= given < 10**15:
+            counts.append(given)
+            continue
+        value = number(given, formula, f"count {key!r}")
         if value.den != 1:
             raise FormulaError("SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number.")
         if value.num < 0:

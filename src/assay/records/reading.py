@@ -84,7 +84,7 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
 def _run_faults(run: Run) -> Iterable[Fault]:
     yield from _number_faults("", run, _OPERATIONS)
     for index, step in enumerate(run.steps or ()):
-        if step.duration_ms is not None or step.cost_usd is not None:
+        if not (_fine(step.duration_ms) and _fine(step.cost_usd)):
             yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
     for what, names in (("gates", run.gates), ("scores", run.scores)):
         for name in names:
@@ -96,6 +96,10 @@ def _run_faults(run: Run) -> Iterable[Fault]:
             tally = getattr(run.tests, name)
             if tally is not None and tally.passed > tally.total:
                 yield Fault(f"{tally.passed} passed of {tally.total}; more passed than there are.", code="SCO-007", path=f"tests.{name}")
+
+
+def _fine(value: Any) -> bool:
+    return value is None or exact.is_amount(value)
 
 
 _known_names: dict[str, str | None] = {}
@@ -114,7 +118,7 @@ def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> list[Fault
     faults = []
     for name in names:
         value = getattr(record, name)
-        if value is None:
+        if value is None or exact.is_amount(value):
             continue
         try:
             below = exact.ratio(value).num < 0

@@ -65,26 +65,39 @@ def agent_scores(run: Run, plan: Plan) -> list[AgentScore]:
     return [_agent(agent, by_agent[agent], plan) for agent in sorted(by_agent)]
 
 
+_SUMMED = ("duration_ms", "retries", "tokens", "cost_usd")
+
+
 def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
-    succeeded = sum(step.status == "success" for step in steps)
-    skipped = sum(step.status == "skipped" for step in steps)
+    succeeded = skipped = 0
+    scored = False
+    for step in steps:
+        succeeded += step.status == "success"
+        skipped += step.status == "skipped"
+        scored = scored or bool(step.scores)
     unreported: dict[str, int] = {}
-    sums = {name: _sum(name, steps, unreported) for name in ("duration_ms", "retries", "tokens", "cost_usd")}
+    duration_ms, retries, tokens, cost_usd = [_sum(name, steps, unreported) for name in _SUMMED]
+    count = len(steps)
     return AgentScore(
         agent=agent,
-        steps=len(steps),
+        steps=count,
         succeeded=succeeded,
-        failed=len(steps) - succeeded - skipped,
+        failed=count - succeeded - skipped,
         skipped=skipped,
-        success_rate=exact.shown(exact.norm_of(exact.Ratio(succeeded, len(steps))), exact.NORM_DIGITS),
+        success_rate=1.0 if succeeded == count else exact.shown(exact.norm_of(exact.Ratio(succeeded, count)), exact.NORM_DIGITS),
+        duration_ms=duration_ms,
+        retries=retries,
+        tokens=tokens,
+        cost_usd=cost_usd,
         unreported=unreported,
-        scores=_means(steps, plan) if any(step.scores for step in steps) else {},
-        **sums,
+        scores=_means(steps, plan) if scored else {},
     )
 
 
-def _sum(name: str, steps: Iterable[Step], unreported: dict[str, int]) -> Any:
+def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
     values = [getattr(step, name) for step in steps]
+    if len(values) == 1 and values[0] is not None:
+        return values[0]
     missing = values.count(None)
     if missing:
         unreported[name] = missing
