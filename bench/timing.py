@@ -46,8 +46,7 @@ def table(title: str, times: dict[str, float], *, base: str, limits: dict[str, f
         limit = limits.get(name)
         holds = limit is None or ratio <= limit
         good = good and holds
-        print(
-            f"| {name} | {seconds * factor:.2f} | {ratio:.2f} | {limit if limit is not None else ''} | {'' if limit is None else 'holds' if holds else 'OVER'} |"
-        )
+        verdict = "" if limit is None else "holds" if holds else "OVER"
+        print(f"| {name} | {seconds * factor:.2f} | {ratio:.2f} | {'' if limit is None else limit} | {verdict} |")
     sys.stdout.flush()
     return good

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assay import exact
@@ -27,10 +28,12 @@ def gate_findings(scorecard: Scorecard, failures: tuple[str, ...]) -> list[Findi
     """What the gates say."""
     if not failures:
         return [_GATES_CLEAR if scorecard.hard_gates else _NO_GATES]
-    return [
-        Finding("hard_gates", True, name, f"{name} {'failed' if scorecard.hard_gates[name] is False else 'is undetermined, which counts as failed'}")
-        for name in failures
-    ]
+    return [_gate_finding(name, scorecard.hard_gates[name]) for name in failures]
+
+
+@lru_cache(maxsize=1024)  # a stream fails the same few gates again and again
+def _gate_finding(name: str, passed: bool | None) -> Finding:
+    return Finding("hard_gates", True, name, f"{name} {'failed' if passed is False else 'is undetermined, which counts as failed'}")
 
 
 def effective_floor(criterion: Criterion, rules: Rules) -> tuple[int | None, str | None]:
