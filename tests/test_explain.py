@@ -8,11 +8,11 @@ from bisect import bisect_left
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import pytest
-from cards import BANDS, BILLION, LETTERS, LIKERT, expected, floor_of, fraction, graded, norm_of, scorecards
+from cards import BANDS, BILLION, LETTERS, LIKERT, expected, floor_of, fraction, graded, half_up, norm_of, scorecards
 from documents import FAMILIES, run, scorecard
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +21,9 @@ import assay
 from assay.files import Unread, stream_documents
 from assay.grading.explain import explain
 from assay.reports.documents import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EXAMPLES = sorted(Path(assay.__file__).parent.joinpath("cli", "examples").glob("*.jsonl"))
 
@@ -53,26 +56,36 @@ def _reachable(criterion: dict[str, Any]) -> list[int] | range:
     return sorted({int(BILLION * norm_of(counts, "pairwise", {})) for counts in made})
 
 
-def _letter(card: dict[str, Any], norms: list[Fraction], index: int, units: int) -> str:
-    return expected(card, norms=[Fraction(units, BILLION) if i == index else norm for i, norm in enumerate(norms)]).standing
+def _letters(card: dict[str, Any], norms: list[Fraction], index: int) -> Callable[[int], str]:
+    """The letter, gates aside, as a function of one criterion's norm in billionths."""
+    weights = [fraction(c["weight"]) for c in card["criteria"]]
+    floors = [floor_of(c) for c in card["criteria"]]
+    rest = sum(w * x for i, (w, x) in enumerate(zip(weights, norms, strict=True)) if i != index)
+    missed = any(f is not None and x < f for i, (f, x) in enumerate(zip(floors, norms, strict=True)) if i != index)
+    floor, weight, total = floors[index], weights[index], sum(weights)
+
+    def letter(units: int) -> str:
+        norm = Fraction(units, BILLION)
+        score = half_up(100 * (rest + weight * norm) / total, 2)
+        band = next(name for name, edge in BANDS if score >= edge)
+        return max(band, "D") if missed or (floor is not None and norm < floor) else band
+
+    return letter
 
 
 def _smallest(card: dict[str, Any], *, up: bool) -> tuple[int, set[str]] | None:
     """The size of the smallest single change that moves the letter, and the letters that changes of that size lead to; by search, not by algebra."""
     before = expected(card)
-    now = LETTERS.index(before.standing)
     found: list[tuple[int, str]] = []
     for index, criterion in enumerate(card["criteria"]):
-        norms = _reachable(criterion)
-        moved = (lambda units, i=index: LETTERS.index(_letter(card, before.norms, i, units)) < now) if up else (
-            lambda units, i=index: LETTERS.index(_letter(card, before.norms, i, units)) <= now
-        )  # fmt: skip
-        at = bisect_left(norms, True, key=moved)  # a letter never falls as a norm rises
+        norms, letter = _reachable(criterion), _letters(card, before.norms, index)
+        # a letter never falls as a norm rises, so the first norm that is good enough can be searched for by halving
+        at = bisect_left(norms, True, key=lambda units, letter=letter: letter(units) < before.standing if up else letter(units) <= before.standing)  # type: ignore[misc]
         own = int(before.norms[index] * BILLION)
         if up and at < len(norms) and norms[at] > own:
-            found.append((norms[at] - own, _letter(card, before.norms, index, norms[at])))
+            found.append((norms[at] - own, letter(norms[at])))
         if not up and at > 0 and norms[at - 1] < own:
-            found.append((own - norms[at - 1], _letter(card, before.norms, index, norms[at - 1])))
+            found.append((own - norms[at - 1], letter(norms[at - 1])))
     if not found:
         return None
     size = min(size for size, _ in found)
@@ -187,6 +200,11 @@ def test_the_loss_that_is_named_costs_the_letter_and_a_hair_less_does_not(card: 
 def test_counts_land_on_a_count_that_exists(raw: Any, formula: str, needed: Any) -> None:
     found = payload({"raw_score": raw, "formula_id": formula})
     assert found["placement"]["smallest_gain"]["needed_raw"] == needed
+
+
+def test_reaching_the_letter_of_the_cap_does_not_need_the_floor() -> None:
+    gain = payload({"norm": Decimal("0.5"), "critical_floor": {"norm": Decimal("0.65")}})["placement"]["smallest_gain"]
+    assert (gain["grade"], gain["needed_norm"]) == ("D", 0.59995)  # a missed floor caps at D, and a D is what is gained
 
 
 def test_moves_consider_the_floor_of_the_criterion_and_those_of_the_others() -> None:
