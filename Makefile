@@ -8,7 +8,7 @@ SHELL := /bin/bash
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
 SYSTEM_PACKAGES := chromium
 
-.PHONY: demo test check campaign bench constraints publish clean
+.PHONY: demo test check docs system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -54,6 +54,9 @@ constraints: $(VENV)/.core
 
 publish: $(VENV)/.core
 	@$(BIN)/assay library publish
+
+docs: $(VENV)/.core
+	@COLUMNS=100 $(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

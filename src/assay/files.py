@@ -35,6 +35,10 @@ class Document(NamedTuple):
     file: str
     line: int | None = None
     lines: dict[Path, int] | None = None
+    source: bytes | None = None
+    """The whole file, where the document is not one line of it: errors find their lines in it."""
+    at: str = ""
+    """Where in the file the document stands, if it is one of a list."""
 
 
 class Unread(NamedTuple):
@@ -92,7 +96,7 @@ def _json_document(data: bytes, file: str) -> Document:
     if not data.strip():
         raise InputError("FIL-005", "the file is empty.", where=file)
     try:
-        return Document(parse_json(data), file)
+        return Document(parse_json(data), file, source=data)
     except ValueError as error:
         fault = json_fault(error, data, file=file, line=None)
         raise InputError(fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]) from None
@@ -126,10 +130,9 @@ def stream_documents(path: str) -> Iterator[Document | Unread]:
     if not data.strip():
         return
     document = _json_document(data, name)
-    lines = None
     if isinstance(document.tree, list):
         for index, tree in enumerate(document.tree):
-            yield Document(tree, f"{name}[{index}]", None, lines)
+            yield Document(tree, name, source=data, at=f"[{index}]")
     else:
         yield document
 
@@ -318,6 +321,15 @@ class _YamlBuilder:
         else:
             top.value[top.key] = value
             top.key = _NO_KEY
+
+
+def locate(source: bytes) -> dict[str, int]:
+    """The line of each part of a JSON text, by its path as people write it; nothing where the text is too large or no YAML would read it."""
+    try:
+        lines = parse_yaml(source, "").lines or {}
+    except InputError:
+        return {}
+    return {show_path(path): line for path, line in lines.items()}
 
 
 def show_path(path: Path) -> str:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
-from assay.files import Document
+from assay.files import Document, locate
 from assay.formulas import raw_of
 from assay.grading.explain import Explanation
 from assay.grading.explain import explain as _explain
@@ -60,7 +60,7 @@ class Grader:
                 return Graded(_grade(self.required(read_scorecard(document)), self.rules), None)
         except InputError as error:
             raise _located(error, document) from None
-        raise _unknown_kind(document, kind)
+        raise _located(_unknown_kind(document, kind), document)
 
     def scorecard(self, run: Run) -> Scorecard:
         """A run, scored under the plan that fits it."""
@@ -121,12 +121,22 @@ def _shelf_name(name: str, kind: str) -> str:
 
 def _located(error: InputError, document: Document) -> InputError:
     """The same error with the file and line of the document it came from."""
-    faults = list(error.faults) or [Fault(error.message, code=error.code, path=error.where, fix=error.fix)]
+    faults = list(error.faults) or [Fault(error.message, code=error.code, fix=error.fix)]
+    lines = locate(document.source) if document.source is not None else {}
     for fault in faults:
         fault.file = fault.file or document.file
+        if document.at:
+            fault.path = f"{document.at}.{fault.path}" if fault.path else document.at
         if fault.line is None:
-            fault.line = document.line
+            fault.line = document.line if document.line is not None else _line(fault.path, lines)
     return type(error)(error.code, error.message, where=document.file, fix=error.fix, faults=faults)
+
+
+def _line(path: str, lines: dict[str, int]) -> int | None:
+    """The line of a path, or of the nearest part around it."""
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines.get(path)
 
 
 def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
