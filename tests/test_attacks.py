@@ -28,7 +28,7 @@ GRADER = Grader(Shelf())
 PROFILED = Grader(Shelf(), profile="rag")
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """What came in was refused, with these codes."""
 
     def __init__(self, codes: set[str], text: str) -> None:
@@ -112,7 +112,17 @@ def test_a_name_that_poses_as_a_gate_or_a_criterion_is_refused_everywhere(name: 
 
 @pytest.mark.parametrize(
     "name",
-    ["Schema_Contract_Valid", "SCHEMA_CONTRACT_VALID", "schema-contract-valid", "schema contract valid", "schema.contract.valid", "schema_contract_va1id", "hard_gates", "__class__x", "passed"],
+    [
+        "Schema_Contract_Valid",
+        "SCHEMA_CONTRACT_VALID",
+        "schema-contract-valid",
+        "schema contract valid",
+        "schema.contract.valid",
+        "schema_contract_va1id",
+        "hard_gates",
+        "__class__x",
+        "passed",
+    ],
 )
 def test_a_forged_gate_never_stands_in_for_the_real_one(name: str) -> None:
     broken = run("rag", output_schema=False)
@@ -148,9 +158,24 @@ def test_only_true_opens_a_gate_of_a_scorecard(verdict: Any) -> None:
 
 @pytest.mark.parametrize(
     "verdict",
-    [True, 1, "pass", None, [], {}, {"passed": 1}, {"passed": "true"}, {"passed": [True]}, {"reason": "x"}, {"passed": True, "weight": 1}, {"passed": True, "reason": 5}, {"passed": True, "score": 1}, {"passed": {"passed": True}}],
+    [
+        True,
+        1,
+        "pass",
+        None,
+        [],
+        {},
+        {"passed": 1},
+        {"passed": "true"},
+        {"passed": [True]},
+        {"reason": "x"},
+        {"passed": True, "weight": 1},
+        {"passed": True, "reason": 5},
+        {"passed": True, "score": 1},
+        {"passed": {"passed": True}},
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_only_a_verdict_is_a_verdict_in_a_run(verdict: Any) -> None:
     assert refusal(run("code-repair", gates={"no_sandbox_violation": verdict})).codes == {"SCO-011"}
 
@@ -169,14 +194,40 @@ def test_a_key_that_stands_twice_is_refused_and_the_last_one_does_not_win() -> N
     assert refusal('{"schema":"assay.run/1","status":"failed","status":"success"}').codes == {"FIL-003"}
 
 
-@pytest.mark.parametrize("schema", ["assay.run/2", "assay.run/1 ", "ASSAY.RUN/1", "assay.run", "", None, 1, ["assay.run/1"], {"assay.run/1": 1}, "assay.scorecard/2"], ids=repr)
+@pytest.mark.parametrize(
+    "schema", ["assay.run/2", "assay.run/1 ", "ASSAY.RUN/1", "assay.run", "", None, 1, ["assay.run/1"], {"assay.run/1": 1}, "assay.scorecard/2"], ids=repr
+)
 def test_a_document_of_another_kind_is_refused(schema: Any) -> None:
     assert refusal({**run("rag"), "schema": schema}).codes == {"FIL-006"}
 
 
 # --- weights ------------------------------------------------------------------------------------------------------------------------------
 
-BAD_WEIGHTS = ["-1", "-1e-9", "-0.5", "null", "true", "false", '"1"', '"0.5"', '"NaN"', "[]", "[1]", "{}", '{"w": 1}', "1e400", "-1e400", "1e-400", "1e999999999", "NaN", "Infinity", "-Infinity", "1" * 101, "9" * 10_000, "0." + "3" * 10_000]
+BAD_WEIGHTS = [
+    "-1",
+    "-1e-9",
+    "-0.5",
+    "null",
+    "true",
+    "false",
+    '"1"',
+    '"0.5"',
+    '"NaN"',
+    "[]",
+    "[1]",
+    "{}",
+    '{"w": 1}',
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "1e999999999",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1" * 101,
+    "9" * 10_000,
+    "0." + "3" * 10_000,
+]
 
 
 @pytest.mark.parametrize("weight", BAD_WEIGHTS, ids=lambda text: text[:20])
@@ -185,7 +236,9 @@ def test_a_weight_that_is_no_sane_number_is_refused(weight: str) -> None:
     assert refusal(with_number(card, weight)).codes & {"SCO-004", "GRD-101", "FIL-002"}
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()], ids=lambda weight: repr(weight)[:15])
+@pytest.mark.parametrize(
+    "weight", [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()], ids=["nan", "inf", "-inf", "complex", "bytes", "object"]
+)
 def test_a_weight_from_python_that_is_no_number_is_refused(weight: Any) -> None:
     with pytest.raises(AssayError) as caught:
         assay.grade(scorecard({"norm": 1, "weight": weight}))
@@ -253,15 +306,29 @@ def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
 # --- thresholds, counts, floors -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("threshold", ["-1", "101", "-0.001", "100.001", '"70"', "true", "false", "[]", "{}", "[70]", "1e400", "-1e400", "NaN", "Infinity", "9" * 10_000, "1" * 101], ids=lambda text: text[:20])
+@pytest.mark.parametrize(
+    "threshold",
+    ["-1", "101", "-0.001", "100.001", '"70"', "true", "false", "[]", "{}", "[70]", "1e400", "-1e400", "NaN", "Infinity", "9" * 10_000, "1" * 101],
+    ids=lambda text: text[:20],
+)
 def test_a_pass_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
     assert refusal(with_number(scorecard({"norm": 0}, pass_threshold="@"), threshold)).codes <= {"GRD-105", "GRD-101", "FIL-002"}
 
 
 @pytest.mark.parametrize(
     ("norm", "threshold", "passed"),
-    [("0.7", "70", True), ("0.7", "70.00", True), ("0.7", "70.004", False), ("0.7", "70.005", False), ("0.7", "70.0000001", False), ("0.69994", "70", False), ("0.69995", "70", True), ("0.7", "69.999", True), ("1", "100", True)],
-)  # fmt: skip
+    [
+        ("0.7", "70", True),
+        ("0.7", "70.00", True),
+        ("0.7", "70.004", False),
+        ("0.7", "70.005", False),
+        ("0.7", "70.0000001", False),
+        ("0.69994", "70", False),
+        ("0.69995", "70", True),
+        ("0.7", "69.999", True),
+        ("1", "100", True),
+    ],
+)
 def test_the_threshold_is_compared_as_it_is_written(norm: str, threshold: str, passed: bool) -> None:
     card = json.dumps(scorecard({"norm": "@"}, pass_threshold="#")).replace('"@"', norm).replace('"#"', threshold)
     assert judge(card)["passed"] is passed
@@ -291,9 +358,33 @@ def test_an_n_of_any_size_moves_no_letter_and_stays_between_the_prior_and_the_no
 
 
 BAD_FLOORS = [
-    '"3"', "true", "false", "[]", "[3]", "{}", '{"raw": 3, "norm": 0.5}', '{"low": 3}', '{"raw": null}', '{"raw": "3"}', '{"raw": true}', '{"raw": [3]}', '{"raw": {"raw": 3}}',
-    '{"norm": 1.1}', '{"norm": -0.1}', '{"raw": 6}', '{"raw": 0}', '{"raw": 1e400}', '{"norm": 1e-400}', "6", "-1", "1", "1e400", "9" * 300, '{"raw": ' + "9" * 300 + "}", "9" * 4_000,
-]  # fmt: skip
+    '"3"',
+    "true",
+    "false",
+    "[]",
+    "[3]",
+    "{}",
+    '{"raw": 3, "norm": 0.5}',
+    '{"low": 3}',
+    '{"raw": null}',
+    '{"raw": "3"}',
+    '{"raw": true}',
+    '{"raw": [3]}',
+    '{"raw": {"raw": 3}}',
+    '{"norm": 1.1}',
+    '{"norm": -0.1}',
+    '{"raw": 6}',
+    '{"raw": 0}',
+    '{"raw": 1e400}',
+    '{"norm": 1e-400}',
+    "6",
+    "-1",
+    "1",
+    "1e400",
+    "9" * 300,
+    '{"raw": ' + "9" * 300 + "}",
+    "9" * 4_000,
+]
 
 
 @pytest.mark.parametrize("floor", BAD_FLOORS, ids=lambda text: text[:20])
@@ -311,7 +402,11 @@ def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
     assert refusal(scorecard({**base, "floor_override": {"value": None, "reason": "no floor, please"}})).codes <= {"GRD-104", "GRD-101"}
 
 
-@pytest.mark.parametrize("override", [{}, {"value": 2}, {"reason": "x"}, {"value": 2, "reason": ""}, {"value": 2, "reason": None}, {"value": 2, "reason": 5}, 2, "2", [], True], ids=repr)
+@pytest.mark.parametrize(
+    "override",
+    [{}, {"value": 2}, {"reason": "x"}, {"value": 2, "reason": ""}, {"value": 2, "reason": None}, {"value": 2, "reason": 5}, 2, "2", [], True],
+    ids=repr,
+)
 def test_an_override_without_a_reason_is_refused(override: Any) -> None:
     assert refusal(scorecard({"raw_score": 5, "formula_id": "likert_1_5", "floor_override": override})).codes == {"GRD-101"}
 
@@ -319,12 +414,28 @@ def test_an_override_without_a_reason_is_refused(override: Any) -> None:
 @pytest.mark.parametrize("raw", [1, None], ids=["a score", "no score"])
 @pytest.mark.parametrize(
     ("formula", "params"),
-    [("nope", {}), ("", {}), ("lower_is_better", {}), ("lower_is_better", {"slo_good": 9, "slo_bad": 1}), ("lower_is_better", {"slo_good": "fast", "slo_bad": 9}), ("zero_one", {"x": 1})],
-)  # fmt: skip
+    [
+        ("nope", {}),
+        ("", {}),
+        ("lower_is_better", {}),
+        ("lower_is_better", {"slo_good": 9, "slo_bad": 1}),
+        ("lower_is_better", {"slo_good": "fast", "slo_bad": 9}),
+        ("lower_is_better", {"slo_good": [], "slo_bad": 9}),
+        ("lower_is_better", {"slo_good": 1, "slo_bad": {}}),
+        ("zero_one", {"x": 1}),
+    ],
+)
 def test_a_formula_that_is_none_is_refused_also_where_the_score_is_missing(formula: str, params: dict[str, Any], raw: Any) -> None:
     for floor in (None, {"raw": 1}, {"norm": 0.5}, 0.5):
         for role in (None, "safety"):
-            bad = {"raw_score": raw, "formula_id": formula, "params": params, "critical_floor": floor, "role": role, "missing": None if raw else "nobody looked"}
+            bad = {
+                "raw_score": raw,
+                "formula_id": formula,
+                "params": params,
+                "critical_floor": floor,
+                "role": role,
+                "missing": None if raw else "nobody looked",
+            }
             with pytest.raises(AssayError) as caught:
                 assay.grade(scorecard({"norm": 1, "weight": 100}, bad))
             assert caught.value.code in ("SCO-002", "SCO-005", "GRD-104"), (floor, role)
@@ -343,29 +454,96 @@ def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_
 @pytest.mark.parametrize(
     ("family", "key", "value"),
     [
-        ("code-repair", "patch_applies", 1), ("code-repair", "patch_applies", "true"), ("code-repair", "tests", {"fail_to_pass": {"passed": True, "total": True}}),
-        ("code-repair", "tests", {"fail_to_pass": {"passed": 1.5, "total": 2}}), ("code-repair", "tests", {"fail_to_pass": {"passed": -1, "total": -1}}),
-        ("code-repair", "tests", {"fail_to_pass": {"passed": 2, "total": 1}}), ("code-repair", "tests", {"fail_to_pass": {"passed": "2", "total": "2"}}),
-        ("code-repair", "tests", [1, 1]), ("tool-use", "tool_calls", [{"name": "x", "valid": "true"}]), ("tool-use", "tool_calls", [{"name": "x", "valid": 1}]),
-        ("tool-use", "tool_calls", {}), ("tool-use", "handoff_rules", [["a"]]), ("tool-use", "handoff_rules", [["a", "b", "c"]]), ("tool-use", "forbidden_tools", "x"),
-        ("rag", "claims", [{"text": "x", "supported": "yes"}]), ("rag", "claims", [{"text": "x", "severity": "mild"}]), ("rag", "claims", [{"text": "x", "citations": "d"}]),
-        ("rag", "steps", [{"name": "x", "status": "ok"}]), ("rag", "steps", [{"name": "x", "status": "failed", "critical": "no"}]), ("rag", "steps", {"x": "success"}),
-        ("rag", "required_outputs", "answer"), ("rag", "required_outputs", [1]), ("rag", "outputs", ["answer"]), ("rag", "inputs", "q"), ("rag", "output_schema", "any"),
-        ("rag", "latency_ms", "8000"), ("rag", "latency_ms", True), ("rag", "latency_ms", -1), ("rag", "cost_usd", -0.1), ("rag", "scores", []), ("rag", "scores", {"faithfulness": 1}),
-        ("rag", "scores", {"faithfulness": {"score": 1}}), ("rag", "required_output", ["answer"]), ("rag", "Gates", {}), ("rag", "passed", True), ("rag", "grade", "A"),
-        ("rag", "weighted_score", 100), ("rag", "hard_gates", {}), ("rag", "pass_threshold", 0), ("rag", "attempt", 0), ("rag", "run_id", ""), ("rag", "run_id", "r" * 501),
+        ("code-repair", "patch_applies", 1),
+        ("code-repair", "patch_applies", "true"),
+        ("code-repair", "tests", {"fail_to_pass": {"passed": True, "total": True}}),
+        ("code-repair", "tests", {"fail_to_pass": {"passed": 1.5, "total": 2}}),
+        ("code-repair", "tests", {"fail_to_pass": {"passed": -1, "total": -1}}),
+        ("code-repair", "tests", {"fail_to_pass": {"passed": 2, "total": 1}}),
+        ("code-repair", "tests", {"fail_to_pass": {"passed": "2", "total": "2"}}),
+        ("code-repair", "tests", [1, 1]),
+        ("tool-use", "tool_calls", [{"name": "x", "valid": "true"}]),
+        ("tool-use", "tool_calls", [{"name": "x", "valid": 1}]),
+        ("tool-use", "tool_calls", {}),
+        ("tool-use", "handoff_rules", [["a"]]),
+        ("tool-use", "handoff_rules", [["a", "b", "c"]]),
+        ("tool-use", "forbidden_tools", "x"),
+        ("rag", "claims", [{"text": "x", "supported": "yes"}]),
+        ("rag", "claims", [{"text": "x", "severity": "mild"}]),
+        ("rag", "claims", [{"text": "x", "citations": "d"}]),
+        ("rag", "steps", [{"name": "x", "status": "ok"}]),
+        ("rag", "steps", [{"name": "x", "status": "failed", "critical": "no"}]),
+        ("rag", "steps", {"x": "success"}),
+        ("rag", "required_outputs", "answer"),
+        ("rag", "required_outputs", [1]),
+        ("rag", "outputs", ["answer"]),
+        ("rag", "inputs", "q"),
+        ("rag", "output_schema", "any"),
+        ("rag", "latency_ms", "8000"),
+        ("rag", "latency_ms", True),
+        ("rag", "latency_ms", -1),
+        ("rag", "cost_usd", -0.1),
+        ("rag", "scores", []),
+        ("rag", "scores", {"faithfulness": 1}),
+        ("rag", "scores", {"faithfulness": {"score": 1}}),
+        ("rag", "required_output", ["answer"]),
+        ("rag", "Gates", {}),
+        ("rag", "passed", True),
+        ("rag", "grade", "A"),
+        ("rag", "weighted_score", 100),
+        ("rag", "hard_gates", {}),
+        ("rag", "pass_threshold", 0),
+        ("rag", "attempt", 0),
+        ("rag", "run_id", ""),
+        ("rag", "run_id", "r" * 501),
     ],
     ids=lambda value: repr(value)[:40],
-)  # fmt: skip
+)
 def test_evidence_of_a_wrong_type_or_name_is_refused_and_never_read_as_something_else(family: str, key: str, value: Any) -> None:
     assert refusal({**run(family), key: value}).codes & {"SCO-011", "SCO-007", "SCO-003", "SCO-001"}
 
 
-NUMBERS = ["1e400", "-1e400", "1e-400", "1e999999999", "-1e999999999", "9" * 101, "9" * 4_000, "9" * 10_000, "0." + "3" * 10_000, "1e99999999999999999999", "-0", "-0.0", "1E+2", "0e0", "1e-999999999"]
+NUMBERS = [
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "1e999999999",
+    "-1e999999999",
+    "9" * 101,
+    "9" * 4_000,
+    "9" * 10_000,
+    "0." + "3" * 10_000,
+    "1e99999999999999999999",
+    "-0",
+    "-0.0",
+    "1E+2",
+    "0e0",
+    "1e-999999999",
+]
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda text: text[:20])
-@pytest.mark.parametrize("place", ["latency_ms", "cost_usd", "tokens", "retries", "attempt", "raw", "n", "step", "tally", "output", "input", "schema", "metadata", "argument", "expected", "rank"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "latency_ms",
+        "cost_usd",
+        "tokens",
+        "retries",
+        "attempt",
+        "raw",
+        "n",
+        "step",
+        "tally",
+        "output",
+        "input",
+        "schema",
+        "metadata",
+        "argument",
+        "expected",
+        "rank",
+    ],
+)
 def test_no_number_however_long_breaks_the_pipeline_or_opens_a_gate(place: str, number: str) -> None:
     tree: dict[str, Any] = {
         **{key: {key: "@"} for key in ("latency_ms", "cost_usd", "tokens", "retries", "attempt", "expected")},
@@ -432,7 +610,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
         ({"retrieval": [{"id": str(index)} for index in range(20_000)]}, True),
     ],
     ids=["scores", "gates", "gates, one fails", "claims", "claims, one bad", "agents", "steps, one fails", "tags", "passages"],
-)  # fmt: skip
+)
 def test_a_flood_neither_hides_a_failure_nor_stalls(changes: dict[str, Any], passed: bool) -> None:
     started = time.monotonic()
     assert judge(json.dumps(run("rag", **changes)))["passed"] is passed
@@ -488,13 +666,29 @@ def talkative(family: str) -> dict[str, Any]:
     return run(
         family,
         gates={"own_gate": {"passed": False, "reason": "it leaked"}, **run(family).get("gates", {})},
-        steps=[{"name": "s", "agent": "a", "status": "success", "model": "m", "tier": "t", "error": "e", "metadata": {"note": "n"}, "scores": {"taste": {"raw": "fine"}}}],
+        steps=[
+            {
+                "name": "s",
+                "agent": "a",
+                "status": "success",
+                "model": "m",
+                "tier": "t",
+                "error": "e",
+                "metadata": {"note": "n"},
+                "scores": {"taste": {"raw": "fine"}},
+            }
+        ],
         tool_calls=[{"name": "search", "step": "s", "arguments": {"q": "x"}, "error": "none", "valid": True, "metadata": {"a": "b"}}],
         claims=[{"text": "It is so.", "citations": ["doc"], "supported": True, "severity": "low"}],
         retrieval=[{"id": "doc", "text": "It is so."}],
         judge={"model": "m", "version": "1", "prompt_version": "1"},
-        started_at="then", finished_at="now", tags=["tag"], group="group", expected="x", metadata={"note": "n"},
-    )  # fmt: skip
+        started_at="then",
+        finished_at="now",
+        tags=["tag"],
+        group="group",
+        expected="x",
+        metadata={"note": "n"},
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -528,10 +722,18 @@ def test_a_run_id_cannot_forge_a_line_or_move_the_cursor_of_the_terminal(assay: 
 # --- anything at all ----------------------------------------------------------------------------------------------------------------------
 
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**25), 10**25) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12) | st.sampled_from([*POSERS.values(), *WORDS]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["passed", "raw", "norm", "total", "name", "n", "status", "weight", "x"]) | st.text(max_size=6), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**25), 10**25)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.sampled_from([*POSERS.values(), *WORDS]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["passed", "raw", "norm", "total", "name", "n", "status", "weight", "x"]) | st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -557,12 +759,32 @@ def test_whatever_stands_in_one_place_of_a_failing_run_it_does_not_pass_and_noth
 
 
 CARD = scorecard(
-    {"name": "correctness", "raw_score": 2, "formula_id": "likert_1_5", "weight": 0.5, "critical_floor": {"raw": 3}, "role": "correctness", "layer": 2, "n": 4, "params": {}},
+    {
+        "name": "correctness",
+        "raw_score": 2,
+        "formula_id": "likert_1_5",
+        "weight": 0.5,
+        "critical_floor": {"raw": 3},
+        "role": "correctness",
+        "layer": 2,
+        "n": 4,
+        "params": {},
+    },
     {"name": "speed", "raw_score": 9, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}, "weight": 0.3, "label": "Speed"},
-    {"name": "wins", "raw_score": {"wins": 3, "losses": 1, "ties": 2}, "formula_id": "pairwise", "weight": 0.2, "floor_override": {"value": {"norm": 0.1}, "reason": "tuned"}},
+    {
+        "name": "wins",
+        "raw_score": {"wins": 3, "losses": 1, "ties": 2},
+        "formula_id": "pairwise",
+        "weight": 0.2,
+        "floor_override": {"value": {"norm": 0.1}, "reason": "tuned"},
+    },
     {"name": "tests", "raw_score": None, "formula_id": "ratio", "weight": 0.2, "missing": "nobody ran them"},
-    hard_gates={"shut": False, "open": True}, pass_threshold=50, tags=["t"], notes=["n"], gate_reasons={"shut": "because"},
-)  # fmt: skip
+    hard_gates={"shut": False, "open": True},
+    pass_threshold=50,
+    tags=["t"],
+    notes=["n"],
+    gate_reasons={"shut": "because"},
+)
 
 
 @given(path=st.sampled_from([path for path in places(CARD) if path and path[0] != "hard_gates"]), value=ANYTHING)
@@ -582,7 +804,11 @@ def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
     assert refusal(json.dumps(tree)).codes <= {"FIL-006", "SCO-011", "GRD-101", "FIL-002"}
 
 
-@pytest.mark.parametrize("tree", [None, [], {}, "x", 5, 1.5, True, {1: 2}, {"schema": "assay.run/1", 1: 2}, {"schema": "assay.run/1", ("a",): 2}, {"schema": {1, 2}}, object()], ids=lambda tree: repr(tree)[:30])
+@pytest.mark.parametrize(
+    "tree",
+    [None, [], {}, "x", 5, 1.5, True, {1: 2}, {"schema": "assay.run/1", 1: 2}, {"schema": "assay.run/1", ("a",): 2}, {"schema": {1, 2}}, object()],
+    ids=lambda tree: type(tree).__name__,
+)
 @pytest.mark.parametrize("function", ["score", "grade"])
 def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(function: str, tree: Any) -> None:
     with pytest.raises(AssayError) as caught:
@@ -593,5 +819,12 @@ def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(funct
 @pytest.mark.parametrize("place", ["run_id", "metadata", "tags", "outputs", "output_schema", "claims"])
 def test_a_text_from_python_that_is_no_unicode_is_refused_with_a_known_code(place: str) -> None:
     lone = "\ud800"
-    changes = {"run_id": lone, "metadata": {"x": lone}, "tags": [lone], "outputs": {"answer": lone}, "output_schema": {"title": lone}, "claims": [{"text": lone}]}
+    changes = {
+        "run_id": lone,
+        "metadata": {"x": lone},
+        "tags": [lone],
+        "outputs": {"answer": lone},
+        "output_schema": {"title": lone},
+        "claims": [{"text": lone}],
+    }
     refusal(run("rag", **{place: changes[place]}))

@@ -86,7 +86,23 @@ def test_the_gates_of_a_run_are_the_required_the_profiles_and_the_declared(famil
 
 # --- required outputs ---------------------------------------------------------------------------------------------------------------------
 
-ABSENT = [None, "", "  ", "\t\n", [], {}, "${x}", "${steps.plan.output}", "{{ x }}", "  {{x}}\n", "{% include x %}", [None], [[], ""], "${a} ${b}", "{{a}}{{b}}"]
+ABSENT = [
+    None,
+    "",
+    "  ",
+    "\t\n",
+    [],
+    {},
+    "${x}",
+    "${steps.plan.output}",
+    "{{ x }}",
+    "  {{x}}\n",
+    "{% include x %}",
+    [None],
+    [[], ""],
+    "${a} ${b}",
+    "{{a}}{{b}}",
+]
 PRESENT = [0, False, 0.0, "0", "false", "null", "a {{x}} b", "costs $5", [0], [None, "x"], {"a": None}, "${", "{{ x", "x"]
 
 
@@ -118,7 +134,7 @@ def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(
         ({"required_outputs": None}, None, "no evidence"),
     ],
     ids=["all named", "no outputs at all", "dotted", "dotted and empty", "dotted into text", "a dot in the name", "none required", "nobody said"],
-)  # fmt: skip
+)
 def test_required_outputs_are_found_by_name_or_dotted_path(changes: dict[str, Any], verdict: bool | None, culprit: str) -> None:
     assert_says("required_outputs_present", "rag", {"output_schema": {}, **changes}, verdict, culprit)
 
@@ -204,7 +220,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
         ({"$schema": "https://example.org/own"}, {"answer": 1}, None, "example.org"),
         ({"$schema": None}, {"answer": 1}, None, "2020-12"),
     ],
-)  # fmt: skip
+)
 def test_outputs_are_held_against_their_schema_of_2020_12(schema: Any, outputs: dict[str, Any], verdict: bool | None, culprit: str) -> None:
     assert_says("schema_contract_valid", "rag", {"output_schema": schema, "outputs": outputs, "required_outputs": []}, verdict, culprit)
 
@@ -298,7 +314,11 @@ def test_a_pattern_that_gives_up_does_not_open_the_gate_by_way_of_a_not() -> Non
 
 @pytest.mark.parametrize(
     "schema",
-    [{"$ref": "#", "required": ["nothing"]}, {"allOf": [{"$ref": "#"}], "required": ["nothing"]}, {"$dynamicRef": "#m", "$dynamicAnchor": "m", "required": ["nothing"]}],
+    [
+        {"$ref": "#", "required": ["nothing"]},
+        {"allOf": [{"$ref": "#"}], "required": ["nothing"]},
+        {"$dynamicRef": "#m", "$dynamicAnchor": "m", "required": ["nothing"]},
+    ],
 )
 def test_a_schema_that_refers_to_itself_ends(schema: dict[str, Any]) -> None:
     assert said("schema_contract_valid", "rag", output_schema=schema)[0] is False
@@ -337,8 +357,16 @@ def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict
 @pytest.mark.req("W-015", "W-036")
 @pytest.mark.parametrize(
     ("fail", "verdict", "culprit"),
-    [((1, 1), True, "all 1"), ((3, 3), True, "all 3"), ((2, 3), False, "1 of 3"), ((0, 3), False, "3 of 3"), ((10**20 - 1, 10**20), False, "1 of"), ((0, 0), None, "counts no tests"), (None, None, "no evidence")],
-)  # fmt: skip
+    [
+        ((1, 1), True, "all 1"),
+        ((3, 3), True, "all 3"),
+        ((2, 3), False, "1 of 3"),
+        ((0, 3), False, "3 of 3"),
+        ((10**20 - 1, 10**20), False, "1 of"),
+        ((0, 0), None, "counts no tests"),
+        (None, None, "no evidence"),
+    ],
+)
 def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culprit: str) -> None:
     assert_says("tests_fail_to_pass_all_green", "code-repair", {"tests": tally_of(fail, (20, 20))}, verdict, culprit)
 
@@ -551,11 +579,36 @@ def test_a_forbidden_tool_that_was_called_is_named(calls: Any, forbidden: Any, v
 @pytest.mark.parametrize(
     "name",
     [
-        "DELETE_ALL", "Delete_All", " delete_all", "delete_all ", "ｄｅｌｅｔｅ＿ａｌｌ", "\U0001d41delete_all",
-        "d\u0435lete_all", "delete\u200b_all", "delete_all\u200d", "delete\u00ad_all", "\u2066delete_all\u2069", "delete_all\u0000", "\ufeffdelete_all",
+        "DELETE_ALL",
+        "Delete_All",
+        " delete_all",
+        "delete_all ",
+        "ｄｅｌｅｔｅ＿ａｌｌ",
+        "\U0001d41delete_all",
+        "d\u0435lete_all",
+        "delete\u200b_all",
+        "delete_all\u200d",
+        "delete\u00ad_all",
+        "\u2066delete_all\u2069",
+        "delete_all\u0000",
+        "\ufeffdelete_all",
     ],
-    ids=["upper", "title", "space before", "space after", "full-width", "mathematical", "Cyrillic", "zero-width", "joiner", "soft hyphen", "bidi", "nul", "bom"],
-)  # fmt: skip
+    ids=[
+        "upper",
+        "title",
+        "space before",
+        "space after",
+        "full-width",
+        "mathematical",
+        "Cyrillic",
+        "zero-width",
+        "joiner",
+        "soft hyphen",
+        "bidi",
+        "nul",
+        "bom",
+    ],
+)
 def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
     passed, reason = said("no_forbidden_tool", "tool-use", tool_calls=[call(name, valid=True)], forbidden_tools=["delete_all"])
     assert passed is not True, reason
@@ -610,10 +663,19 @@ STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
 """Each computed gate with changes of its family's good run that make it pass, fail and stay undetermined. A status is always there."""
 
 WORSENED: dict[tuple[bool | None, Any], bool | None] = {
-    (True, "absent"): True, (True, True): True, (True, False): False, (True, None): None,
-    (False, "absent"): False, (False, True): False, (False, False): False, (False, None): False,
-    (None, "absent"): None, (None, True): None, (None, False): False, (None, None): None,
-}  # fmt: skip
+    (True, "absent"): True,
+    (True, True): True,
+    (True, False): False,
+    (True, None): None,
+    (False, "absent"): False,
+    (False, True): False,
+    (False, False): False,
+    (False, None): False,
+    (None, "absent"): None,
+    (None, True): None,
+    (None, False): False,
+    (None, None): None,
+}
 """What the gate says, by what it computed and what verdict came with the run."""
 
 

@@ -33,9 +33,13 @@ WEIGHTS = {
     "dag-review": {"correctness": "0.35", "completeness": "0.25", "tool_data_precision": "0.20", "documentation": "0.10", "efficiency": "0.10"},
     "rag": {"faithfulness": "0.35", "response_relevance": "0.25", "context_precision": "0.20", "context_recall": "0.10", "efficiency": "0.10"},
     "tool-use": {
-        "tool_selection_accuracy": "0.25", "argument_correctness": "0.25", "handoff_accuracy": "0.20", "final_task_correctness": "0.20", "efficiency": "0.10",
+        "tool_selection_accuracy": "0.25",
+        "argument_correctness": "0.25",
+        "handoff_accuracy": "0.20",
+        "final_task_correctness": "0.20",
+        "efficiency": "0.10",
     },
-}  # fmt: skip
+}
 CORRECTNESS = {"code-repair": "objective_tests", "dag-review": "correctness", "rag": "faithfulness", "tool-use": "final_task_correctness"}
 LAYERS = {
     "code-repair": {"objective_tests": 1, "judge_quality": 2, "patch_similarity": 1, "efficiency": 3},
@@ -161,11 +165,16 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
     assert item(by_name, "response_relevance")["weight"] == 0.9
     assert set(by_name["digests"]) >= {"profile", "rubric"}
     by_option = graded(of_workflow(run("rag"), profile="dag-review", rubric="dag-review"), shelf, profile="C", rubric="strict")
-    assert by_option["selection"] == {"profile": {"id": "rag@1", "why": "asked for with --profile"}, "rubric": {"id": "strict@2", "why": "asked for with --rubric"}}
+    assert by_option["selection"] == {
+        "profile": {"id": "rag@1", "why": "asked for with --profile"},
+        "rubric": {"id": "strict@2", "why": "asked for with --rubric"},
+    }
 
 
 @pytest.mark.req("W-088")
-@pytest.mark.parametrize(("family", "near"), [("ragg", "rag"), ("code_repair", "code-repair"), ("RAG", None), ("tooluse", "tool-use"), ("poetry", None), ("", None), (None, None)])
+@pytest.mark.parametrize(
+    ("family", "near"), [("ragg", "rag"), ("code_repair", "code-repair"), ("RAG", None), ("tooluse", "tool-use"), ("poetry", None), ("", None), (None, None)]
+)
 def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_never_a_default(family: str | None, near: str | None) -> None:
     with pytest.raises(ShelfError) as caught:
         assay.score(of_workflow(run("rag"), family=family))
@@ -176,7 +185,10 @@ def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_neve
 
 
 @pytest.mark.parametrize("key", ["profile", "rubric"])
-@pytest.mark.parametrize("name", ["rag@1.yaml", "./rag", "../rag", "/etc/passwd", "profiles/rag", "..\\rag", "rag.yml", ".", "..", "~/rag.yaml", "C:\\rag", "https://example.org/rag"])
+@pytest.mark.parametrize(
+    "name",
+    ["rag@1.yaml", "./rag", "../rag", "/etc/passwd", "profiles/rag", "..\\rag", "rag.yml", ".", "..", "~/rag.yaml", "C:\\rag", "https://example.org/rag"],
+)
 def test_a_run_names_an_item_on_the_shelf_and_never_a_path(key: str, name: str) -> None:
     with pytest.raises(ShelfError, match="not by a path") as caught:
         assay.score(of_workflow(run("rag"), **{key: name}))
@@ -251,9 +263,14 @@ def test_the_command_requires_the_gates_of_the_profile_too(assay: Any, tmp_path:
 
 def criterion(name: str, /, **changes: Any) -> str:
     lines: dict[str, Any] = {
-        "name": name, "scale": "[1, 5]", "weight": "1", "definition": "What it means.", "evidence_required": '["the answer"]',
-        "anchors": '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}', **changes,
-    }  # fmt: skip
+        "name": name,
+        "scale": "[1, 5]",
+        "weight": "1",
+        "definition": "What it means.",
+        "evidence_required": '["the answer"]',
+        "anchors": '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}',
+        **changes,
+    }
     return "  - " + "\n    ".join(f"{key}: {value}" for key, value in lines.items()) + "\n"
 
 
@@ -286,7 +303,9 @@ def own_run(**workflow: Any) -> dict[str, Any]:
 
 @pytest.mark.req("W-080")
 def test_a_rubric_changes_the_criteria_it_names_adds_the_others_and_removes_none(tmp_path: Path) -> None:
-    text = rubric("house", "1", criterion("quality", scale="[0, 1]", weight="2", anchors="{0: bad, 1: best}", label="House quality"), criterion("brevity", weight="3"))
+    text = rubric(
+        "house", "1", criterion("quality", scale="[0, 1]", weight="2", anchors="{0: bad, 1: best}", label="House quality"), criterion("brevity", weight="3")
+    )
     shelf = library(tmp_path, profiles=OWN, rubrics={"house@1": text})
     tree = own_run(rubric="house")
     tree["scores"] = {"quality": {"raw": 0.5}, "brevity": {"raw": 5}}
@@ -316,7 +335,15 @@ def test_a_rubric_that_misspells_a_criterion_of_the_profile_is_refused_with_the_
 
 def test_a_rubric_cannot_change_the_role_of_a_criterion(tmp_path: Path) -> None:
     with_role = {"own@1": profile("own", "1", family="own", quality=", role: correctness")}
-    shelf = library(tmp_path, profiles=with_role, rubrics={"same@1": rubric("same", "1", criterion("quality", role="correctness")), "other@1": rubric("other", "1", criterion("quality", role="style")), "silent@1": rubric("silent", "1", criterion("quality"))})  # fmt: skip
+    shelf = library(
+        tmp_path,
+        profiles=with_role,
+        rubrics={
+            "same@1": rubric("same", "1", criterion("quality", role="correctness")),
+            "other@1": rubric("other", "1", criterion("quality", role="style")),
+            "silent@1": rubric("silent", "1", criterion("quality")),
+        },
+    )
     assert item(graded(own_run(rubric="same"), shelf), "quality")["role"] == "correctness"
     assert item(graded(own_run(rubric="silent"), shelf), "quality")["role"] == "correctness"
     with pytest.raises(ShelfError, match="role") as caught:

@@ -65,9 +65,14 @@ def one_fault(text: str) -> tuple[int | None, str, str]:
 def criterion(name: str, /, **changes: Any) -> str:
     """A criterion as YAML; `changes` replace a line's value, and None removes it."""
     lines: dict[str, Any] = {
-        "name": name, "scale": "[1, 5]", "weight": "1", "definition": "What it means.", "evidence_required": '["the diff"]',
-        "anchors": '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}', **changes,
-    }  # fmt: skip
+        "name": name,
+        "scale": "[1, 5]",
+        "weight": "1",
+        "definition": "What it means.",
+        "evidence_required": '["the diff"]',
+        "anchors": '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}',
+        **changes,
+    }
     listed = [f"{key}: {value}" for key, value in lines.items() if value is not None]
     return "  - " + "\n    ".join(listed) + "\n"
 
@@ -146,12 +151,32 @@ def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) ->
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("definition", '""'), ("definition", "null"), ("definition", "5"), ("definition", '"  "'), ("evidence_required", "[]"), ("evidence_required", '[""]'),
-        ("evidence_required", "the diff"), ("evidence_required", '["\\t"]'), ("anchors", "{}"), ("anchors", "[bad, good]"), ("anchors", "null"),
-        ("name", '""'), ("name", "null"), ("name", "7"), ("weight", "heavy"), ("weight", '"0.35"'), ("weight", "true"), ("weight", "null"), ("weight", "-0.1"),
-        ("weight", ".nan"), ("weight", "0"), ("weight", "1e400"), ("weight", "1e30000"), ("weight", "[1]"),
+        ("definition", '""'),
+        ("definition", "null"),
+        ("definition", "5"),
+        ("definition", '"  "'),
+        ("evidence_required", "[]"),
+        ("evidence_required", '[""]'),
+        ("evidence_required", "the diff"),
+        ("evidence_required", '["\\t"]'),
+        ("anchors", "{}"),
+        ("anchors", "[bad, good]"),
+        ("anchors", "null"),
+        ("name", '""'),
+        ("name", "null"),
+        ("name", "7"),
+        ("weight", "heavy"),
+        ("weight", '"0.35"'),
+        ("weight", "true"),
+        ("weight", "null"),
+        ("weight", "-0.1"),
+        ("weight", ".nan"),
+        ("weight", "0"),
+        ("weight", "1e400"),
+        ("weight", "1e30000"),
+        ("weight", "[1]"),
     ],
-)  # fmt: skip
+)
 def test_a_required_field_that_says_nothing_is_refused_where_it_stands(key: str, value: str) -> None:
     found = faults_of(rubric(criterion("tone", **{key: value})))
     assert all(path.startswith("criteria") for _, path, _ in found)
@@ -190,7 +215,10 @@ def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None
     assert "no point of the scale 1..5" in message
 
 
-@pytest.mark.parametrize("scale", ["[1, 10]", "[5, 1]", "[1, 4]", "[0, 100]", "[1, 1]", "1..5", "[1]", "[1, 5, 6]", "[1.5, 5]", '["1", "5"]', "[true, 5]", "null", "{low: 1, high: 5}"])
+@pytest.mark.parametrize(
+    "scale",
+    ["[1, 10]", "[5, 1]", "[1, 4]", "[0, 100]", "[1, 1]", "1..5", "[1]", "[1, 5, 6]", "[1.5, 5]", '["1", "5"]', "[true, 5]", "null", "{low: 1, high: 5}"],
+)
 def test_a_scale_that_no_formula_reads_is_refused_and_never_guessed(scale: str) -> None:
     found = faults_of(rubric(criterion("tone", scale=scale)))
     assert all(path.startswith("criteria[0].scale") and line == 5 for line, path, _ in found), found
@@ -204,7 +232,27 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_near_miss() -> None:
     assert (path, "Did you mean 'title'?" in message) == ("tittle", True)
 
 
-@pytest.mark.parametrize("floor", ["0", "6", "-1", "0.7", '"3"', "true", "[3]", "{}", "{raw: 6}", "{norm: 1.5}", "{norm: -0.1}", "{raw: 3, norm: 0.5}", "{low: 3}", "{raw: null}", ".inf", "1e400"])
+@pytest.mark.parametrize(
+    "floor",
+    [
+        "0",
+        "6",
+        "-1",
+        "0.7",
+        '"3"',
+        "true",
+        "[3]",
+        "{}",
+        "{raw: 6}",
+        "{norm: 1.5}",
+        "{norm: -0.1}",
+        "{raw: 3, norm: 0.5}",
+        "{low: 3}",
+        "{raw: null}",
+        ".inf",
+        "1e400",
+    ],
+)
 def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) -> None:
     found = faults_of(rubric(criterion("tone", critical_floor=floor)))
     assert all(path.startswith("criteria[0].critical_floor") and line == 10 for line, path, _ in found), found
@@ -212,9 +260,21 @@ def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) ->
 
 @pytest.mark.parametrize(
     "override",
-    ["{value: 2}", "{reason: tuned}", '{value: 2, reason: ""}', '{value: 2, reason: "   "}', "{value: 2, reason: null}", "{value: 9, reason: tuned}",
-     "{value: null, reason: tuned}", '{value: "2", reason: tuned}', "{value: 2, reason: tuned, why: x}", "2", "true", "{}"],
-)  # fmt: skip
+    [
+        "{value: 2}",
+        "{reason: tuned}",
+        '{value: 2, reason: ""}',
+        '{value: 2, reason: "   "}',
+        "{value: 2, reason: null}",
+        "{value: 9, reason: tuned}",
+        "{value: null, reason: tuned}",
+        '{value: "2", reason: tuned}',
+        "{value: 2, reason: tuned, why: x}",
+        "2",
+        "true",
+        "{}",
+    ],
+)
 def test_a_floor_override_needs_a_floor_on_the_scale_and_a_reason(override: str) -> None:
     found = faults_of(rubric(criterion("tone", floor_override=override)))
     assert all(path.startswith("criteria[0].floor_override") and line == 10 for line, path, _ in found), found
@@ -229,10 +289,16 @@ def test_a_name_that_stands_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "culprit"),
     [
-        ("c\u043errectness", "CYRILLIC"), ("\uff43orrectness", "FULLWIDTH"), ("correct\u200bness", "ZERO WIDTH"), ("correct\u00adness", "SOFT HYPHEN"),
-        ("\u0441\u043e\u0440", "CYRILLIC"), ("correctne\u017fs", "LONG S"), ("corre\u0441tness", "CYRILLIC"), ("\u2066correctness", "ISOLATE"),
+        ("c\u043errectness", "CYRILLIC"),
+        ("\uff43orrectness", "FULLWIDTH"),
+        ("correct\u200bness", "ZERO WIDTH"),
+        ("correct\u00adness", "SOFT HYPHEN"),
+        ("\u0441\u043e\u0440", "CYRILLIC"),
+        ("correctne\u017fs", "LONG S"),
+        ("corre\u0441tness", "CYRILLIC"),
+        ("\u2066correctness", "ISOLATE"),
     ],
-)  # fmt: skip
+)
 def test_a_name_that_looks_like_another_is_refused_with_the_sign_that_poses(name: str, culprit: str) -> None:
     line, path, message = one_fault(rubric(criterion("correctness"), criterion(f'"{name}"')))
     assert (line, path) == (10, "criteria[1]")
@@ -283,7 +349,22 @@ def test_every_weight_that_is_no_number_is_named() -> None:
     assert [path for _, path, _ in found] == ["criteria[0].weight", "criteria[1].weight", "criteria[2].weight"]
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n- b\n", "5\n", "a: [\n", "a: 1\na: 2\n", "a: &x 1\nb: *x\n", "a: !!python/object:os.system x\n", "a: 1\n---\nb: 2\n", "{a: 1}: 2\n", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing\n",
+        "- a\n- b\n",
+        "5\n",
+        "a: [\n",
+        "a: 1\na: 2\n",
+        "a: &x 1\nb: *x\n",
+        "a: !!python/object:os.system x\n",
+        "a: 1\n---\nb: 2\n",
+        "{a: 1}: 2\n",
+        "\x00",
+    ],
+)
 def test_a_file_that_is_no_plain_mapping_is_refused_with_a_known_error(text: str) -> None:
     with pytest.raises(AssayError) as caught:
         read(text)
@@ -294,11 +375,26 @@ def test_a_file_that_is_no_plain_mapping_is_refused_with_a_known_error(text: str
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=8),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "scale", "weight", "anchors", "criteria", "version", "x"]), inner, max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["name", "scale", "weight", "anchors", "criteria", "version", "x"]), inner, max_size=4)
+        ),
         max_leaves=12,
     ),
-    st.sampled_from([(), ("criteria",), ("criteria", 0), ("criteria", 0, "scale"), ("criteria", 0, "weight"), ("criteria", 0, "anchors"), ("criteria", 0, "critical_floor"), ("criteria", 0, "floor_override"), ("criteria", 0, "name")]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            (),
+            ("criteria",),
+            ("criteria", 0),
+            ("criteria", 0, "scale"),
+            ("criteria", 0, "weight"),
+            ("criteria", 0, "anchors"),
+            ("criteria", 0, "critical_floor"),
+            ("criteria", 0, "floor_override"),
+            ("criteria", 0, "name"),
+        ]
+    ),
+)
 def test_any_tree_is_a_rubric_or_is_refused_with_a_known_error(value: Any, path: tuple[str | int, ...]) -> None:
     tree: Any = parse_yaml(GUIDE.encode(), "rubric.yaml").tree
     if path:
@@ -331,11 +427,22 @@ def floor_in_result(tmp_path: Path, text: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("scale", "floor", "norm"),
     [
-        ("[1, 5]", "3", 0.5), ("[1, 5]", "1", 0.0), ("[1, 5]", "4.6", 0.9), ("[1, 5]", "5", 1.0), ("[-2, 2]", "0", 0.5), ("[-2, 2]", "1", 0.75),
-        ("[-2, 2]", "0.5", 0.625), ("[-2, 2]", "-1", 0.25), ("[0, 5]", "1", 0.2), ("[0, 5]", "0.5", 0.1), ("[0, 1]", "0.7", 0.7),
-        ("[1, 5]", "{norm: 0.7}", 0.7), ("[1, 5]", "{raw: 2}", 0.25), ("[0, 5]", "{norm: 1}", 1.0),
+        ("[1, 5]", "3", 0.5),
+        ("[1, 5]", "1", 0.0),
+        ("[1, 5]", "4.6", 0.9),
+        ("[1, 5]", "5", 1.0),
+        ("[-2, 2]", "0", 0.5),
+        ("[-2, 2]", "1", 0.75),
+        ("[-2, 2]", "0.5", 0.625),
+        ("[-2, 2]", "-1", 0.25),
+        ("[0, 5]", "1", 0.2),
+        ("[0, 5]", "0.5", 0.1),
+        ("[0, 1]", "0.7", 0.7),
+        ("[1, 5]", "{norm: 0.7}", 0.7),
+        ("[1, 5]", "{raw: 2}", 0.25),
+        ("[0, 5]", "{norm: 1}", 1.0),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("key", ["critical_floor", "floor_override"])
 def test_a_bare_floor_of_a_rubric_is_on_the_declared_scale(tmp_path: Path, scale: str, floor: str, norm: float, key: str) -> None:
     low, high = (int(end) for end in scale.strip("[]").split(","))

@@ -97,7 +97,13 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
 @pytest.mark.parametrize(
     ("family", "name", "supplied", "changes", "raw"),
     [
-        ("code-repair", "objective_tests", {"passed": 3, "total": 3}, {"tests": {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 1, "total": 1}}}, {"passed": 2, "total": 3}),
+        (
+            "code-repair",
+            "objective_tests",
+            {"passed": 3, "total": 3},
+            {"tests": {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 1, "total": 1}}},
+            {"passed": 2, "total": 3},
+        ),
         ("code-repair", "objective_tests", {"passed": 0, "total": 3}, {}, {"passed": 102, "total": 102}),
         ("rag", "efficiency", 0, {"latency_ms": 20000}, 20000),
         ("rag", "efficiency", 29000, {"latency_ms": 9000}, 9000),
@@ -105,8 +111,10 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
         ("code-repair", "objective_tests", {"passed": 3, "total": 3}, {"tests": None}, None),
     ],
     ids=["a better score", "a worse score", "a better latency", "a worse latency", "no latency", "no tests"],
-)  # fmt: skip
-def test_what_the_evidence_measures_is_never_replaced_by_a_score_that_came_with_the_run(family: str, name: str, supplied: Any, changes: dict[str, Any], raw: Any) -> None:
+)
+def test_what_the_evidence_measures_is_never_replaced_by_a_score_that_came_with_the_run(
+    family: str, name: str, supplied: Any, changes: dict[str, Any], raw: Any
+) -> None:
     tree = run(family, **changes)
     tree["scores"][name] = {"raw": supplied, "n": 50, "source": {"kind": "llm", "name": "judge"}}
     result = result_of(tree)
@@ -205,11 +213,42 @@ def test_every_result_has_its_gates_and_a_subtotal_for_each_layer_beside_the_one
 
 
 STEPS: list[dict[str, Any]] = [
-    {"name": "plan", "agent": "planner", "status": "success", "duration_ms": 100, "retries": 0, "model": "m-1", "tier": "large", "tokens": 400, "cost_usd": 0.1},
-    {"name": "edit", "agent": "coder", "status": "success", "duration_ms": 200.5, "retries": 1, "model": "m-2", "tier": "small", "tokens": 500, "cost_usd": 0.2, "scores": {"judge_quality": {"raw": 4}, "taste": {"raw": "fine"}}},
-    {"name": "lint", "agent": "coder", "status": "failed", "critical": False, "duration_ms": 9, "retries": 2, "tokens": 1, "cost_usd": 0.3, "scores": {"judge_quality": {"raw": 3, "n": 2}}},
+    {
+        "name": "plan",
+        "agent": "planner",
+        "status": "success",
+        "duration_ms": 100,
+        "retries": 0,
+        "model": "m-1",
+        "tier": "large",
+        "tokens": 400,
+        "cost_usd": 0.1,
+    },
+    {
+        "name": "edit",
+        "agent": "coder",
+        "status": "success",
+        "duration_ms": 200.5,
+        "retries": 1,
+        "model": "m-2",
+        "tier": "small",
+        "tokens": 500,
+        "cost_usd": 0.2,
+        "scores": {"judge_quality": {"raw": 4}, "taste": {"raw": "fine"}},
+    },
+    {
+        "name": "lint",
+        "agent": "coder",
+        "status": "failed",
+        "critical": False,
+        "duration_ms": 9,
+        "retries": 2,
+        "tokens": 1,
+        "cost_usd": 0.3,
+        "scores": {"judge_quality": {"raw": 3, "n": 2}},
+    },
     {"name": "note", "status": "skipped", "critical": False},
-]  # fmt: skip
+]
 
 
 @pytest.mark.req("W-073")
@@ -268,10 +307,14 @@ def test_a_steps_score_that_its_formula_refuses_is_an_error_that_names_the_step(
         ("rag", [], []),
         ("dag-review", [{"name": "extract", "status": "success"}, {"name": "join", "status": "success"}, {"name": "review", "status": "success"}], []),
         ("code-repair", [{"name": "read", "agent": "solver", "status": "success"}, {"name": "write", "agent": "solver", "status": "success"}], ["solver"]),
-        ("tool-use", [{"name": "plan", "agent": "planner", "status": "success"}, {"name": "code", "agent": "coder", "status": "success"}], ["coder", "planner"]),
+        (
+            "tool-use",
+            [{"name": "plan", "agent": "planner", "status": "success"}, {"name": "code", "agent": "coder", "status": "success"}],
+            ["coder", "planner"],
+        ),
     ],
     ids=["single-turn", "workflow DAG", "single-agent", "multi-agent"],
-)  # fmt: skip
+)
 def test_runs_of_every_shape_are_scored_and_graded(family: str, steps: list[dict[str, Any]], agents: list[str]) -> None:
     result = result_of(run(family, steps=steps))
     assert (result["passed"], result["grade"], result["weighted_score"]) == (True, "A", 100.0)
@@ -342,8 +385,13 @@ def test_a_middling_run_of_each_family_is_graded_as_written_down_here(family: st
         "code-repair": {"judge_quality": {"raw": 3}, "patch_similarity": {"raw": 0.4}},
         "dag-review": {"correctness": {"raw": 4}, "completeness": {"raw": 3}, "tool_data_precision": {"raw": 0.9}, "documentation": {"raw": 2}},
         "rag": {"faithfulness": {"raw": 0.9}, "response_relevance": {"raw": 0.8}, "context_precision": {"raw": 0.5}, "context_recall": {"raw": 0.25}},
-        "tool-use": {"tool_selection_accuracy": {"raw": 1}, "argument_correctness": {"raw": 0.6}, "handoff_accuracy": {"raw": 0.5}, "final_task_correctness": {"raw": 0.65}},
-    }[family]  # fmt: skip
+        "tool-use": {
+            "tool_selection_accuracy": {"raw": 1},
+            "argument_correctness": {"raw": 0.6},
+            "handoff_accuracy": {"raw": 0.5},
+            "final_task_correctness": {"raw": 0.65},
+        },
+    }[family]
     expected = {
         # 60 + 25 * 0.5 + 10 * 0.4 + 5 * 0.5
         "code-repair": (79.0, "C", True, []),
@@ -442,9 +490,13 @@ CRITERIA = {
     "dag-review": {"correctness": "likert", "completeness": "likert", "tool_data_precision": "share", "documentation": "likert", "efficiency": "time"},
     "rag": {"faithfulness": "share", "response_relevance": "share", "context_precision": "share", "context_recall": "share", "efficiency": "time"},
     "tool-use": {
-        "tool_selection_accuracy": "share", "argument_correctness": "share", "handoff_accuracy": "share", "final_task_correctness": "share", "efficiency": "time",
+        "tool_selection_accuracy": "share",
+        "argument_correctness": "share",
+        "handoff_accuracy": "share",
+        "final_task_correctness": "share",
+        "efficiency": "time",
     },
-}  # fmt: skip
+}
 TALLY = st.sampled_from([(0, 0), (0, 1), (1, 1), (94, 100), (95, 100), (100, 100), (100, 100)]).map(lambda pair: {"passed": pair[0], "total": pair[1]})
 STEP = st.fixed_dictionaries(
     {"name": st.sampled_from("abc"), "status": st.sampled_from(["success"] * 6 + ["failed", "skipped"])},
@@ -495,7 +547,9 @@ def runs(draw: st.DrawFn) -> dict[str, Any]:
         tree[key] = draw(EVIDENCE[key])
     for name in draw(st.lists(st.sampled_from(sorted(CRITERIA[family])), max_size=4, unique=True)):
         tree["scores"][name] = {"raw": draw(RAW[CRITERIA[family][name]]), "n": draw(st.sampled_from([0, 1, 30]))}
-    named = st.sampled_from(["no_sandbox_violation", "overall_status_success", "answer_grounded", "tool_call_schema_valid", "own_gate", "schema_contract_valid"])
+    named = st.sampled_from(
+        ["no_sandbox_violation", "overall_status_success", "answer_grounded", "tool_call_schema_valid", "own_gate", "schema_contract_valid"]
+    )
     for name in draw(st.lists(named, max_size=3, unique=True)):
         tree.setdefault("gates", {})[name] = {"passed": draw(MAYBE), "reason": draw(st.sampled_from(["", "seen"]))}
     return tree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ def _grade(argv: list[str]) -> int:
     made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     sinks = [(path, format_of(path)) for path in opt.outputs(options)]
@@ -72,6 +74,11 @@ def _grade(argv: list[str]) -> int:
     if not totals.graded:
         raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
     return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    """A polite end takes the temporary files along."""
+    raise KeyboardInterrupt
 
 
 def _spool(options: argparse.Namespace) -> Any:

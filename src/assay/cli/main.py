@@ -38,6 +38,9 @@ def _help() -> str:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign gets another one, not an error
     debug = "--debug" in argv
     argv = [argument for argument in argv if argument != "--debug"]
     verb = argv[0] if argv else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import time
 from collections import Counter, deque
@@ -16,7 +17,7 @@ from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError
-from assay.files import Document, Unread, atomic_write, open_input, parse_line, stream_documents
+from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
 from assay.records.grade import GRADING_SYSTEM, LETTERS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from assay.reports.documents import Format
 
 BLOCK = 512 * 1024
-PARALLEL_FROM = 4 * 1024 * 1024
+LARGE = 4 * 1024 * 1024
 MAX_FAULTS = 200
 """Faults kept to be shown; all are counted."""
 
@@ -110,7 +111,10 @@ _worker: Worker
 
 
 def _start(choice: Choice, formats: tuple[str, ...]) -> None:
+    """Begin a worker process. An interrupt is the parent's to handle; the workers end when it says so."""
     global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _worker = Worker(choice, encoders(formats))
 
 
@@ -215,7 +219,7 @@ def grade_stream(
             stream = stack.enter_context(atomic_write(path))
             stream.write(form.head())
             streams.append((stream, form))
-        for found in _graded(files, choice, formats, jobs, totals):
+        for found in _graded(files, choice, formats, jobs):
             totals.documents += 1
             if isinstance(found, list):
                 totals.add_faults(found)
@@ -254,35 +258,55 @@ class Stopped(Exception):  # not an error: the stream has failed as a whole, and
         self.totals = totals
 
 
-def _graded(files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, totals: Totals) -> Iterator[Piece | list[Fault]]:
+def _graded(files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
     worker = Worker(choice, encoders(formats))
     for file in files:
         try:
             size = os.path.getsize(file) if file != "-" else 0
-            if jobs > 1 and size >= PARALLEL_FROM and file.endswith((".jsonl", ".ndjson")):
-                yield from _parallel(file, size, choice, formats, jobs)
+            if size >= LARGE and file.endswith((".jsonl", ".ndjson")):
+                yield from _large(file, size, worker) if jobs == 1 else _parallel(file, size, choice, formats, jobs)
             else:
                 for document in stream_documents(file):
                     yield worker.document(document)
         except InputError as error:
             yield list(error.faults) or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
         except OSError as error:
-            yield [Fault(f"cannot be read: {error.strerror or error}.", code="FIL-001", file=file)]
+            yield list(_unreadable(file, error))
+
+
+def _unreadable(file: str, error: OSError) -> Iterator[Fault]:
+    try:
+        with open_input(file):
+            yield Fault(f"cannot be read: {error.strerror or error}.", code="FIL-001", file=file)
+    except InputError as worded:
+        yield Fault(worded.message, code=worded.code, file=file, fix=worded.fix)
 
 
 def _blocks(stream: IO[bytes], file: str) -> Iterator[Block]:
-    from assay.files import MAX_LINE
-
-    first = 1
-    while True:
-        lines = stream.readlines(BLOCK) if stream.peek(1) else []  # type: ignore[attr-defined]  # a buffered reader
-        if not lines:
-            return
-        size = sum(map(len, lines))
+    """Blocks of whole lines. An endless line is cut at the limit, and ends the file."""
+    first = number = 1
+    lines: list[bytes] = []
+    size = 0
+    while line := stream.readline(MAX_LINE + 1):
+        lines.append(line)
+        size += len(line)
+        number += 1
+        if size >= BLOCK:
+            yield Block(file, first, lines, size)
+            lines, size, first = [], 0, number
+        if len(line) > MAX_LINE:
+            break
+    if lines:
         yield Block(file, first, lines, size)
-        first += len(lines)
-        if max(map(len, lines)) > MAX_LINE:
-            return
+
+
+def _large(file: str, size: int, worker: Worker) -> Iterator[Piece | list[Fault]]:
+    progress = Progress(size, file)
+    with open_input(file) as stream:
+        for block in _blocks(stream, file):
+            yield from worker.block(block)
+            progress.add(block.size)
+    progress.end()
 
 
 def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
@@ -293,8 +317,7 @@ def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jo
     progress = Progress(size, file)
     with open_input(file) as stream, context.Pool(jobs, _start, (choice, formats)) as pool:
         waiting: deque[tuple[int, AsyncResult[list[Piece | list[Fault]]]]] = deque()
-        blocks = _blocks(stream, file)
-        for block in blocks:
+        for block in _blocks(stream, file):
             waiting.append((block.size, pool.apply_async(_work, (block,))))
             if len(waiting) > 2 * jobs:
                 done, result = waiting.popleft()
