@@ -36,6 +36,14 @@ class Refused(Exception):
         self.codes = codes
 
 
+def refused_by(error: AssayError) -> Refused:
+    codes = {error.code, *(fault.code for fault in getattr(error, "faults", ()))}
+    assert codes <= set(CODES), codes
+    assert error.exit_code == 3
+    assert str(error)
+    return Refused(codes, str(error))
+
+
 def judge(data: Any, *, grader: Grader = GRADER) -> dict[str, Any]:
     """The result of a document, given as a tree or as the text of a line; a refusal must be one of ours, with a code that is in the list."""
     document: Any = Document(data, "test")
@@ -47,12 +55,7 @@ def judge(data: Any, *, grader: Grader = GRADER) -> dict[str, Any]:
     try:
         graded = grader.grade(document)
     except AssayError as error:
-        faults = getattr(error, "faults", ())
-        codes = {error.code, *(fault.code for fault in faults)}
-        assert codes <= set(CODES), codes
-        assert error.exit_code == 3
-        assert str(error)
-        raise Refused(codes, str(error)) from None
+        raise refused_by(error) from None
     # what was graded must also leave: a fault that shows only when the result is written would take the whole stream with it
     result: dict[str, Any] = plain(graded.payload())
     assert encode(result)
@@ -187,9 +190,9 @@ def test_gates_that_are_no_map_are_refused(gates: Any) -> None:
 
 
 def test_a_key_that_stands_twice_is_refused_and_the_last_one_does_not_win() -> None:
-    card = '{"schema":"assay.scorecard/1","run_id":"r","hard_gates":{"g":false,"g":true},"criteria":[{"name":"c","raw_score":1,"formula_id":"zero_one","weight":1}]}'
+    card = json.dumps(scorecard({"norm": 1}, hard_gates={"g": False})).replace('"g": false', '"g": false, "g": true')
     assert refusal(card).codes == {"FIL-003"}
-    escaped = card.replace('"g":true', '"\\u0067":true')
+    escaped = card.replace('"g": true', '"\\u0067": true')
     assert refusal(escaped).codes == {"FIL-003"}
     assert refusal('{"schema":"assay.run/1","status":"failed","status":"success"}').codes == {"FIL-003"}
 

@@ -14,9 +14,10 @@ import msgspec
 
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-# A number that the encoder may have spelled its own way: an exponent, a zero after the point at the end, minus zero, or more digits than a double.
-_SUSPECT = re.compile(rb"[eE]\+?-?\d|\.\d*0(?!\d)|-0(?![.\d])|\d{17}")
+# A number that the encoder may have spelled its own way: a zero after the point at the end, an exponent, minus zero, more digits than fit before one.
+# Each pattern begins with one sign, which makes the search quick; text that only looks like such a number costs time, nothing else.
+_SUSPECTS = (re.compile(rb"\.\d*0(?!\d)"), re.compile(rb"e[-+]?\d"), re.compile(rb"E[-+]?\d"), re.compile(rb"-0(?![.\d])"))
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
 
@@ -28,11 +29,24 @@ def canonical(value: object) -> bytes:
     b'{"a":[1e+21,0.1,0],"b":4}'
     """
     fast = _encode(value)
+    if b"null" in fast or b"NaN" in fast or b"Inf" in fast:
+        _refuse_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))  # the encoder would write NaN as null, which says something else
     if not fast.isascii() and _ASTRAL.search(fast):  # only then do UTF-8 and UTF-16 sort keys differently
         return _canonical(value).encode("utf-8", "surrogatepass")
-    if _SUSPECT.search(_STRINGS.sub(b"", fast)) is None:
-        return fast
-    return _TOKENS.sub(_spell, fast)
+    if any(pattern.search(fast) for pattern in _SUSPECTS) or b"0" * 21 in fast.translate(_DIGITS):
+        return _TOKENS.sub(_spell, fast)
+    return fast
+
+
+def _refuse_infinite(value: object) -> None:
+    if isinstance(value, dict):
+        for item in value.values():
+            _refuse_infinite(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_infinite(item)
+    elif isinstance(value, float | Decimal):
+        number_text(value)
 
 
 def _spell(token: re.Match[bytes]) -> bytes:

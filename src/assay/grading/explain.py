@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
-from assay.grading.moves import Move, standing, to_gain, to_lose
+from assay.grading.moves import Move, moves
 
 if TYPE_CHECKING:
     from assay.records.grade import Grade, GradedCriterion
@@ -29,12 +29,20 @@ class Explanation(NamedTuple):
 
 def explain(grade: Grade) -> Explanation:
     """Explain a grade."""
-    gain, lose = to_gain(grade), to_lose(grade)
+    standing, gain, lose = moves(grade)
     letters = [band.grade for band in grade.bands]
     own = letters.index(grade.provisional_grade)
     margin = exact.shown(grade.bands[own - 1].edge - grade.score_units, 2) if own > 0 else None
     losing = exact.shown(grade.score_units - grade.bands[own].edge + 1, 2) if own < len(letters) - 1 else None
-    sentences = (_verdict(grade), *_gates(grade), _score(grade), *_floors(grade), *_contributions(grade), *_missing(grade), *_moves(grade, gain, lose))
+    sentences = (
+        _verdict(grade),
+        *_gates(grade),
+        _score(grade),
+        *_floors(grade, standing),
+        *_contributions(grade),
+        *_missing(grade),
+        *_moves(grade, standing, gain, lose),
+    )
     return Explanation(tuple(sentences), tuple(_notes(grade)), margin, losing, gain, lose)
 
 
@@ -89,13 +97,13 @@ def _score(grade: Grade) -> str:
     )
 
 
-def _floors(grade: Grade) -> list[str]:
+def _floors(grade: Grade, standing: str) -> list[str]:
     said = []
     for item in grade.criteria:
         if item.floor_units is None:
             continue
         if item.floor_failed:
-            effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing(grade) else ""
+            effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing else ""
             said.append(
                 f"{item.name} is {_norm(item.norm_units)}, {_norm(item.floor_units - item.norm_units)} below its floor of"
                 f" {_norm(item.floor_units)} ({_floor_origin(item)}){effect}."
@@ -142,9 +150,8 @@ def _missing(grade: Grade) -> list[str]:
     return [f"{item.name} has no score, so it counts as 0: {item.criterion.missing}." for item in grade.criteria if item.criterion.raw_score is None]
 
 
-def _moves(grade: Grade, gain: Move | None, lose: Move | None) -> list[str]:
+def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:
     said = []
-    now = standing(grade)
     if grade.hard_gate_failures:
         gates = ", ".join(grade.hard_gate_failures)
         said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")

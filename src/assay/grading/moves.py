@@ -41,85 +41,109 @@ class Move(NamedTuple):
         }
 
 
-def standing(grade: Grade) -> str:
+class Moves(NamedTuple):
+    """What would gain the next letter and what would lose this one; None where nothing single does."""
+
+    standing: str
     """The letter with the gates left aside: the band, capped by missed floors."""
-    if not grade.hard_gate_failures:
-        return grade.grade
-    return worse(grade.provisional_grade, grade.floor_cap, grade.bands) if grade.floor_failures else grade.provisional_grade
+    gain: Move | None
+    lose: Move | None
 
 
-def to_gain(grade: Grade) -> Move | None:
-    """The smallest single change that gives the next better letter, or None where there is none to gain or no single criterion can."""
+class _Ground(NamedTuple):
+    """What every move is measured from."""
+
+    grade: Grade
+    have: int
+    """The weighted sum of norms."""
+    needed: tuple[int, ...]
+    """The least weighted sum for each letter, best letter first."""
+    at: int
+    """The letter it stands at, counted from the best."""
+    cap: int
+    """The letter at which a missed floor caps."""
+
+
+def moves(grade: Grade) -> Moves:
+    """The smallest changes that would move a grade."""
+    standing = grade.grade
+    if grade.hard_gate_failures:
+        standing = worse(grade.provisional_grade, grade.floor_cap, grade.bands) if grade.floor_failures else grade.provisional_grade
+    total = sum(grade.weights)
     letters = [band.grade for band in grade.bands]
-    at = letters.index(standing(grade))
-    if at == 0:
+    ground = _Ground(
+        grade,
+        sum([weight * item.norm_units for weight, item in zip(grade.weights, grade.criteria, strict=True)]),
+        tuple([exact.total_needed(band.edge, total) for band in grade.bands]),
+        letters.index(standing),
+        letters.index(grade.floor_cap),
+    )
+    return Moves(standing, _gain(ground), _lose(ground))
+
+
+def _gain(ground: _Ground) -> Move | None:
+    if ground.at == 0:
         return None
-    target = grade.bands[at - 1]
-    weights = grade.weights
-    missing = exact.total_needed(target.edge, sum(weights)) - sum(w * item.norm_units for w, item in zip(weights, grade.criteria, strict=True))
-    best: Move | None = None
-    for weight, item in zip(weights, grade.criteria, strict=True):
+    grade = ground.grade
+    missing = ground.needed[ground.at - 1] - ground.have
+    best: tuple[int, str] | None = None
+    chosen: tuple[GradedCriterion, int, int] | None = None
+    for weight, item in zip(grade.weights, grade.criteria, strict=True):
         # Another criterion below its floor keeps the cap on, whatever this one does.
-        if any(name != item.name for name in grade.floor_failures) and letters.index(target.grade) < _cap_index(grade, letters):
+        if ground.at - 1 < ground.cap and len(grade.floor_failures) > item.floor_failed:
             continue
         needed = item.norm_units
         if missing > 0:
             if weight == 0:
                 continue
             needed += -(-missing // weight)
-        if item.floor_failed and item.floor_units is not None:
-            needed = max(needed, item.floor_units)
+        if item.floor_failed and item.floor_units is not None and item.floor_units > needed:
+            needed = item.floor_units
         if needed > NORM_ONE or needed == item.norm_units:
             continue
-        raw, after = _reach_up(item, needed)
-        gained = _letter_after(grade, item, weight * (after - item.norm_units))
-        move = Move(item.name, gained, item.norm_units, after, raw)
-        if best is None or (move.size, move.criterion) < (best.size, best.criterion):
-            best = move
-    return best
-
-
-def to_lose(grade: Grade) -> Move | None:
-    """The smallest single change that costs the letter, or None for the last letter."""
-    letters = [band.grade for band in grade.bands]
-    letter = standing(grade)
-    at = letters.index(letter)
-    if at == len(letters) - 1:
+        if formula(item.criterion.formula_id).steps:
+            needed = _reach_up(item, needed)[1]
+        key = (needed - item.norm_units, item.name)
+        if best is None or key < best:
+            best, chosen = key, (item, weight, needed)
+    if chosen is None:
         return None
-    weights = grade.weights
-    total = sum(weights)
-    have = sum(w * item.norm_units for w, item in zip(weights, grade.criteria, strict=True))
-    spare = have - exact.total_needed(grade.bands[at].edge, total)
-    best: Move | None = None
-    for weight, item in zip(weights, grade.criteria, strict=True):
-        options = []
-        if weight > 0 and item.norm_units - (spare // weight + 1) >= 0:
-            options.append(item.norm_units - (spare // weight + 1))
-        if item.floor_units is not None and not item.floor_failed and item.floor_units > 0 and at < _cap_index(grade, letters):
-            options.append(item.floor_units - 1)
-        if not options:
+    item, weight, needed = chosen
+    raw, after = _reach_up(item, needed)
+    letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=len(grade.floor_failures) > item.floor_failed)
+    return Move(item.name, letter, item.norm_units, after, raw)
+
+
+def _lose(ground: _Ground) -> Move | None:
+    grade = ground.grade
+    if ground.at == len(grade.bands) - 1:
+        return None
+    spare = ground.have - ground.needed[ground.at]
+    best: tuple[int, str] | None = None
+    chosen: tuple[GradedCriterion, int, int] | None = None
+    for weight, item in zip(grade.weights, grade.criteria, strict=True):
+        limit = item.norm_units - (spare // weight + 1) if weight > 0 else -1
+        if item.floor_units is not None and not item.floor_failed and item.floor_units > limit and ground.at < ground.cap:
+            limit = max(limit, item.floor_units - 1)
+        if limit < 0:
             continue
-        raw, after = _reach_down(item, max(options))
-        left = have - weight * (item.norm_units - after)
-        lower = next(band.grade for band in grade.bands if exact.total_needed(band.edge, total) <= left)
-        if item.floor_units is not None and after < item.floor_units and letters.index(lower) < _cap_index(grade, letters):
-            lower = letters[_cap_index(grade, letters)]
-        move = Move(item.name, lower, item.norm_units, after, raw)
-        if best is None or (move.size, move.criterion) < (best.size, best.criterion):
-            best = move
-    return best
+        if formula(item.criterion.formula_id).steps:
+            limit = _reach_down(item, limit)[1]
+        key = (item.norm_units - limit, item.name)
+        if best is None or key < best:
+            best, chosen = key, (item, weight, limit)
+    if chosen is None:
+        return None
+    item, weight, limit = chosen
+    raw, after = _reach_down(item, limit)
+    missed = item.floor_units is not None and after < item.floor_units
+    letter = _letter(ground, ground.have - weight * (item.norm_units - after), capped=missed or bool(grade.floor_failures))
+    return Move(item.name, letter, item.norm_units, after, raw)
 
 
-def _letter_after(grade: Grade, item: GradedCriterion, more: int) -> str:
-    """The letter once this criterion has risen, which mends its own floor and leaves the others as they are."""
-    total = sum(grade.weights)
-    have = sum(w * other.norm_units for w, other in zip(grade.weights, grade.criteria, strict=True)) + more
-    letter = next(band.grade for band in grade.bands if exact.total_needed(band.edge, total) <= have)
-    return worse(letter, grade.floor_cap, grade.bands) if any(name != item.name for name in grade.floor_failures) else letter
-
-
-def _cap_index(grade: Grade, letters: list[str]) -> int:
-    return letters.index(grade.floor_cap)
+def _letter(ground: _Ground, have: int, *, capped: bool) -> str:
+    at = next(index for index, needed in enumerate(ground.needed) if needed <= have)
+    return ground.grade.bands[max(at, ground.cap) if capped else at].grade
 
 
 def _reach_up(item: GradedCriterion, needed: int) -> tuple[Any, int]:

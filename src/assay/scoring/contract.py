@@ -10,13 +10,16 @@ from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 
-from assay.canon import canonical
 from assay.files import parse_json
 from assay.scoring.gates import GateResult
 
 _VALID = GateResult(True, "the outputs keep their schema")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class _Compiled:
@@ -43,7 +46,7 @@ def _compiled(text: bytes) -> _Compiled:
 
 def contract_fault(schema: dict[str, Any] | bool, outputs: dict[str, Any]) -> GateResult:
     """Whether the outputs keep the schema, and the first places where they do not."""
-    found = _compiled(canonical(schema))
+    found = _compiled(encode(schema))
     if found.validator is None:
         return GateResult(None, found.problem)
     try:
