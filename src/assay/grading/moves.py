@@ -86,18 +86,19 @@ def _gain(ground: _Ground) -> Move | None:
         return None
     grade = ground.grade
     missing = ground.needed[ground.at - 1] - ground.have
+    above_cap = ground.at - 1 < ground.cap
     best: tuple[int, str] | None = None
     chosen: tuple[GradedCriterion, int, int] | None = None
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         # Another criterion below its floor keeps the cap on, whatever this one does.
-        if ground.at - 1 < ground.cap and len(grade.floor_failures) > item.floor_failed:
+        if above_cap and len(grade.floor_failures) > item.floor_failed:
             continue
         needed = item.norm_units
         if missing > 0:
             if weight == 0:
                 continue
             needed += -(-missing // weight)
-        if item.floor_failed and item.floor_units is not None and item.floor_units > needed:
+        if above_cap and item.floor_failed and item.floor_units is not None and item.floor_units > needed:
             needed = item.floor_units
         if needed > NORM_ONE or needed == item.norm_units:
             continue
@@ -110,7 +111,8 @@ def _gain(ground: _Ground) -> Move | None:
         return None
     item, weight, needed = chosen
     raw, after = _reach_up(item, needed)
-    letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=len(grade.floor_failures) > item.floor_failed)
+    missed = item.floor_units is not None and after < item.floor_units
+    letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=missed or len(grade.floor_failures) > item.floor_failed)
     return Move(item.name, letter, item.norm_units, after, raw)
 
 
