@@ -28,9 +28,8 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True):
 # Texts that a careless rewriting of numbers, or a careless order of keys, would break.
 texts = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(
-        ['"', "\\", '\\"', '"1.0"', "1.0", "4e0", "1E5,", "-0", ":1.50", '{"a":2.0}', "\n", "\x00", "\x1f", "\x7f", "\u2028", "é", "\ue000", "\uffff", "😀", "\U00010000", "\U0010ffff", "😀1.0"]
-    ),
+    st.sampled_from(['"', "\\", '\\"', '"1.0"', "1.0", "4e0", "1E5,", "-0", ":1.50", '{"a":2.0}', "\n", "\x00", "\x1f", "\x7f", "\u2028"]),
+    st.sampled_from(["é", "\ue000", "\uffff", "😀", "\U00010000", "\U0010ffff", "😀1.0"]),
 )
 numbers = st.one_of(
     st.integers(-(2**63), 2**64 - 1),

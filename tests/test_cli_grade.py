@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import FAMILIES, run, scorecard
 
 from assay.cli.main import VERBS
 from assay.errors import CODES, EXIT_CODES_TEXT
 from assay.files import parse_json
+from documents import FAMILIES, run, scorecard
 
 GOOD = scorecard({"norm": 0.95})
 POOR = scorecard({"norm": 0.5}, run_id="r-poor")
@@ -100,12 +100,10 @@ def test_a_misused_command_line_exits_2_and_writes_nothing(assay: Any, tmp_path:
     assert sorted(os.listdir(tmp_path)) == ["card.json", "folder.json"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["grade", "--json"], ["grade", "--json", "card.json", "--nonsense"], ["grade", "--json", "card.json", "-o", "out.pdf"], ["grad", "card.json", "--json"]], ids=" ".join
-)  # fmt: skip
-def test_with_json_a_misuse_too_is_told_as_json(assay: Any, tmp_path: Path, arguments: list[str]) -> None:
+@pytest.mark.parametrize("line", ["grade --json", "grade --json card.json --nonsense", "grade --json card.json -o out.pdf", "grad card.json --json"])
+def test_with_json_a_misuse_too_is_told_as_json(assay: Any, tmp_path: Path, line: str) -> None:
     (tmp_path / "card.json").write_text(text(GOOD))
-    done = assay(*arguments)
+    done = assay(*line.split())
     assert (done.code, done.out) == (2, "")
     error = json.loads(done.err)["error"]
     assert list(error) == ["code", "message", "where", "fix"]
@@ -187,7 +185,9 @@ def test_the_same_input_prints_the_same_bytes_twice(assay: Any, tmp_path: Path) 
     assert first.code == second.code == 0
 
 
-@pytest.mark.parametrize("data", [text(GOOD), json.dumps(GOOD, indent=2), lines(GOOD), f"\n{text(GOOD)}\n", f"[{text(GOOD)}]"], ids=["one line", "pretty", "line", "blank", "list"])
+@pytest.mark.parametrize(
+    "data", [text(GOOD), json.dumps(GOOD, indent=2), lines(GOOD), f"\n{text(GOOD)}\n", f"[{text(GOOD)}]"], ids=["one line", "pretty", "line", "blank", "list"]
+)
 def test_one_document_on_standard_input_is_graded(assay: Any, data: str) -> None:
     done = assay("grade", "-", "--json", stdin=data)
     assert (done.code, ids(done)) == (0, ["r-1"])
@@ -228,6 +228,8 @@ def with_raw(raw: str) -> str:
     return made.replace("0.95", raw)
 
 
+STEPS = [{"name": name, "status": "success", "agent": "solver", "duration_ms": took} for name, took in (("a", "@"), ("b", 5))]
+
 BAD: list[tuple[str, str | bytes, str, str]] = [
     ("truncated", text(run(run_id="r-bad"))[:-20], "FIL-002", "ends in the middle"),
     ("half a key", '{"sche', "FIL-002", "ends in the middle"),
@@ -251,6 +253,8 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a wrong type in a run", text(run(tests={"fail_to_pass": 3})), "SCO-011", "tests.fail_to_pass"),
     ("more passed than there are", text(run(tests={"fail_to_pass": {"passed": 3, "total": 2}})), "SCO-007", "3 passed of 2"),
     ("a negative latency", text(run(latency_ms=-1)), "SCO-001", "below zero"),
+    ("a negative duration", text(run(steps=[{"name": "a", "status": "success", "duration_ms": -1}])), "SCO-001", "steps[0].duration_ms"),
+    ("a duration of 1e-400", text(run(steps=STEPS)).replace('"@"', "1e-400"), "SCO-003", "steps[0].duration_ms"),
     ("a duplicate key", text(GOOD)[:-1] + ', "run_id": "r-2"}', "FIL-003", "stands twice"),
     ("a duplicate key deep inside", text(GOOD).replace('"weight": 1', '"weight": 1, "weight": 2'), "FIL-003", "stands twice"),
     ("a byte-order mark", b"\xef\xbb\xbf" + text(GOOD).encode(), "FIL-002", "byte-order mark"),
@@ -266,7 +270,7 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a numeric string", with_raw('"0.95"'), "SCO-003", "string"),
     ("true as a score", with_raw("true"), "SCO-003", "true or false"),
     ("null as a score", with_raw("null"), "GRD-103", "raw score is missing"),
-    ("a list as a service level", with_raw("5").replace("zero_one", "lower_is_better").replace('"weight": 1', '"weight": 1, "params": {"slo_good": [1], "slo_bad": 9}'), "SCO-005", "slo_good"),
+    ("a list as level", text(scorecard({"formula_id": "lower_is_better", "raw_score": 5, "params": {"slo_good": [], "slo_bad": 9}})), "SCO-005", "list"),
     ("an unknown formula", with_raw("1").replace("zero_one", "zero_on"), "SCO-002", "Did you mean 'zero_one'?"),
     ("a floor read in two ways", text(scorecard({"formula_id": "likert_1_5", "raw_score": 4, "critical_floor": 1})), "GRD-104", "two ways"),
     ("no weight", text(scorecard({"norm": 1, "weight": 0})), "SCO-004", "all weights are zero"),
@@ -320,8 +324,9 @@ def test_all_faults_of_one_document_are_told_at_once(assay: Any, tmp_path: Path)
     assert {fault["line"] for fault in done.json()["faults"]} == {1}
 
 
-def test_a_fault_in_a_json_file_of_many_lines_names_its_line(assay: Any, tmp_path: Path) -> None:
-    pretty = json.dumps({**GOOD, "pass_treshold": 70}, indent=2)
+@pytest.mark.parametrize("threshold", ["70", "1e30", "0.5"])
+def test_a_fault_in_a_json_file_of_many_lines_names_its_line(assay: Any, tmp_path: Path, threshold: str) -> None:
+    pretty = json.dumps({**GOOD, "pass_treshold": "@"}, indent=2).replace('"@"', threshold)
     (tmp_path / "card.json").write_text(pretty)
     done = assay("grade", "card.json", "--json")
     assert done.code == 3
@@ -370,7 +375,8 @@ def test_a_missing_file_fails_the_whole_also_beside_a_good_one(assay: Any, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("option", "wrong", "near"), [("--profile", "code-repiar", "code-repair"), ("--policy", "worklow", "workflow"), ("--rubric", "rga", ""), ("--policy", "gone.yaml", "")]
+    ("option", "wrong", "near"),
+    [("--profile", "code-repiar", "code-repair"), ("--policy", "worklow", "workflow"), ("--rubric", "rga", ""), ("--policy", "gone.yaml", "")],
 )
 def test_a_name_that_is_not_on_the_shelf_exits_3_with_the_near_miss(assay: Any, tmp_path: Path, option: str, wrong: str, near: str) -> None:
     (tmp_path / "runs.jsonl").write_text(lines(run()))
@@ -446,15 +452,18 @@ def test_an_answer_does_not_depend_on_what_is_printed(assay: Any, tmp_path: Path
 
 
 VALUES = [
-    "null", "true", "false", "0", "1", "-1", "0.5", "5", "1e400", "-1e400", "1e-400", "1e300", "99999999999999999999999999", '""', '"x"', '"0.5"', '"=1+1"', '"\\u0000"',
-    '"\\ud83d\\ude00"', '"a\\nb|c"', "[]", "{}", "[[]]", "[null]", '{"a": 1}', '{"raw": 1}', '{"norm": 0.5}', '{"raw": null}', '{"wins": 1, "losses": 0, "ties": 0}',
-    '{"passed": 1, "total": 0}', '["a", "b"]', '{"$ref": "#"}', '{"type": 5}', '"likert_1_5"', '"ratio"', '"lower_is_better"', '"pairwise"', '"code-repair"',
-    '{"passed": true}', '{"slo_good": [1], "slo_bad": 2}', '{"slo_good": 1, "slo_bad": 2}', '"correctness"', '{"value": {"norm": 0.1}, "reason": "x"}', "9" * 120,
+    "null", "true", "false", "0", "1", "-1", "0.5", "5", "1e400", "-1e400", "1e-400", "1e300", "99999999999999999999999999", "9" * 120,
+    '""', '"x"', '"0.5"', '"=1+1"', '"\\u0000"', '"\\ud83d\\ude00"', '"a\\nb|c"', '"likert_1_5"', '"ratio"', '"lower_is_better"', '"pairwise"', '"code-repair"',
+    '"correctness"', "[]", "[[]]", "[null]", '["a", "b"]', "{}", '{"a": 1}', '{"raw": 1}', '{"norm": 0.5}', '{"raw": null}', '{"passed": true}',
+    '{"$ref": "#"}', '{"type": 5}',
+    '{"wins": 1, "losses": 0, "ties": 0}', '{"passed": 1, "total": 0}', '{"slo_good": [1], "slo_bad": 2}', '{"slo_good": 1, "slo_bad": 2}',
+    '{"value": {"norm": 0.1}, "reason": "x"}',
 ]  # fmt: skip
-KEYS = (
-    "critical_floor floor_override role layer n label source missing params pass_threshold judge gates scores tests claims retrieval tool_calls handoffs handoff_rules"
-    " output_schema outputs inputs latency_ms cost_usd tokens retries group tags step_scores gate_reasons notes profile rubric duration_ms metadata expected attempt digests"
-).split()
+KEYS = [
+    "critical_floor", "floor_override", "role", "layer", "n", "label", "source", "missing", "params", "pass_threshold", "judge", "gates", "scores", "tests",
+    "claims", "retrieval", "tool_calls", "handoffs", "handoff_rules", "output_schema", "outputs", "inputs", "latency_ms", "cost_usd", "tokens", "retries",
+    "group", "tags", "step_scores", "gate_reasons", "notes", "profile", "rubric", "duration_ms", "metadata", "expected", "attempt", "digests",
+]  # fmt: skip
 
 
 def mutants(count: int, seed: int) -> list[str]:
@@ -463,10 +472,13 @@ def mutants(count: int, seed: int) -> list[str]:
     bases = [run(family) for family in FAMILIES]
     bases.append(
         scorecard(
-            {"norm": 0.9, "n": 3, "critical_floor": {"norm": 0.5}}, {"raw_score": 4, "formula_id": "likert_1_5", "role": "correctness"},
-            {"raw_score": 12, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}}, {"raw_score": {"passed": 1, "total": 2}, "formula_id": "ratio"},
-            {"raw_score": {"wins": 1, "losses": 2, "ties": 3}, "formula_id": "pairwise"}, hard_gates={"x": True, "y": None},
-        )  # fmt: skip
+            {"norm": 0.9, "n": 3, "critical_floor": {"norm": 0.5}},
+            {"raw_score": 4, "formula_id": "likert_1_5", "role": "correctness"},
+            {"raw_score": 12, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}},
+            {"raw_score": {"passed": 1, "total": 2}, "formula_id": "ratio"},
+            {"raw_score": {"wins": 1, "losses": 2, "ties": 3}, "formula_id": "pairwise"},
+            hard_gates={"x": True, "y": None},
+        )
     )
     made = []
     for index in range(count):
@@ -678,7 +690,8 @@ def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_i
             assert wait_for(lambda: process.poll() is not None, 15), "the command waits for ever for a worker that is dead"
             assert process.returncode not in (0, 1)
         finally:
-            os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert not (tmp_path / "out.json").exists()
 
 

@@ -46,7 +46,9 @@ NOT_NUMBERS: list[tuple[Any, str]] = [
     (Decimal("0." + "1" * 101), "more than 100 digits"),
 ]
 
-not_numbers = pytest.mark.parametrize(("value", "words"), [pytest.param(*case, id=f"{index}-{type(case[0]).__name__}") for index, case in enumerate(NOT_NUMBERS)])
+not_numbers = pytest.mark.parametrize(
+    ("value", "words"), [pytest.param(*case, id=f"{index}-{type(case[0]).__name__}") for index, case in enumerate(NOT_NUMBERS)]
+)
 
 
 def half_up(value: Fraction, digits: int) -> int:
@@ -121,11 +123,40 @@ def test_clamping_accepts_no_value_that_is_not_a_number_elsewhere(value: Any, wo
 
 
 @not_numbers
-def test_scaling_and_adding_accept_no_value_that_is_not_a_number(value: Any, words: str) -> None:
+def test_scaling_accepts_no_value_that_is_not_a_number(value: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         exact.scaled(value, 2)
-    with pytest.raises(ValueError, match=words):
-        exact.total([1, value], 2)
+
+
+@not_numbers
+def test_adding_accepts_nothing_but_finite_numbers(value: Any, words: str) -> None:
+    if "digits" in words or "range" in words:
+        return  # how large an amount may be is asked before amounts are added
+    for values in ([value], [1, value], [value, Decimal("0.5")], [0.5, value]):
+        with pytest.raises(ValueError, match=r"."):
+            exact.total(values, 2)
+
+
+@not_numbers
+def test_what_is_no_number_is_no_amount(value: Any, words: str) -> None:
+    assert not exact.is_amount(value), words
+
+
+@given(st.one_of(st.integers(-(10**101), 10**101), st.floats(), decimals(digits=110, low=-320, high=320)))
+@example(10**100 - 1)
+@example(2**332)
+@example(Decimal("1e-400"))
+@example(Decimal("1e300"))
+@example(-0.0)
+def test_what_the_quick_way_calls_an_amount_is_a_number_of_at_least_zero(value: Any) -> None:
+    if exact.is_amount(value):
+        assert Fraction(*exact.ratio(value)) >= 0
+
+
+@given(st.one_of(st.integers(0, 10**99), decimals(digits=60, low=-60, high=60).map(abs), st.floats(1e-99, 1e99)))
+def test_every_amount_that_is_measured_passes_the_quick_way(value: Any) -> None:
+    assert exact.is_amount(value)
+    assert not exact.is_amount(-value) or value == 0
 
 
 # --- rounding -----------------------------------------------------------------------------------------------------------------------------
@@ -233,16 +264,11 @@ def test_shrinking_is_the_formula_of_the_guide_rounded_once(norm: int, n: int, p
     if n + k == 0:
         return
     expected = (n * Fraction(norm, NORM_ONE) + k * prior) / (n + k)
-    assert exact.shrink(norm, n, prior=as_ratio(prior), k=as_ratio(k)) == half_up(expected, 9)
-
-
-def test_shrinking_nothing_by_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="positive"):
-        exact.shrink(NORM_ONE, 0, prior=Ratio(1, 2), k=Ratio(0, 1))
+    assert exact.shrink(norm, n, exact.shrinkage(as_ratio(prior), as_ratio(k))) == half_up(expected, 9)
 
 
 def test_without_samples_only_the_prior_is_left() -> None:
-    assert exact.shrink(NORM_ONE, 0, prior=Ratio(1, 2), k=Ratio(20, 1)) == NORM_ONE // 2
+    assert exact.shrink(NORM_ONE, 0, exact.shrinkage(Ratio(1, 2), Ratio(20, 1))) == NORM_ONE // 2
 
 
 @given(st.lists(decimals(digits=20, low=-10, high=10), max_size=12), st.integers(0, 6), st.randoms())

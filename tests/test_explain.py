@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import pytest
-from cards import BANDS, BILLION, LETTERS, LIKERT, expected, floor_of, fraction, graded, half_up, norm_of, scorecards
-from documents import FAMILIES, run, scorecard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +19,8 @@ import assay
 from assay.files import Unread, stream_documents
 from assay.grading.explain import explain
 from assay.reports.documents import plain
+from cards import BANDS, BILLION, LETTERS, LIKERT, expected, floor_of, fraction, graded, half_up, norm_of, scorecards
+from documents import FAMILIES, run, scorecard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,10 +163,7 @@ def test_making_the_change_that_is_named_gives_the_letter_that_is_named_and_a_ha
     assert made.grade == gain["grade"]
     assert LETTERS.index(made.grade) < LETTERS.index(now)
     assert next(item for item in made.criteria if item.name == gain["criterion"]).norm == gain["needed_norm"]
-    if criterion["formula_id"] in STEPS:
-        less = _raw_below(criterion, gain["needed_raw"])
-    else:
-        less = _raw_at(criterion, round(gain["needed_norm"] * BILLION) - 1)
+    less = _raw_below(criterion, gain["needed_raw"]) if criterion["formula_id"] in STEPS else _raw_at(criterion, round(gain["needed_norm"] * BILLION) - 1)
     assert graded(_with_raw(card, gain["criterion"], less)).grade.grade == now
 
 
@@ -313,7 +310,10 @@ def test_a_judged_criterion_carries_the_note_that_disagreement_was_not_measured(
 
 
 @pytest.mark.req("W-052", "W-053", "X-60")
-@pytest.mark.parametrize(("norm", "letter", "words"), [("0.85", "B", "B: gates and floors hold, with limited defects"), ("0.75", "C", "C: an acceptable baseline with clear things to improve")])
+@pytest.mark.parametrize(
+    ("norm", "letter", "words"),
+    [("0.85", "B", "B: gates and floors hold, with limited defects"), ("0.75", "C", "C: an acceptable baseline with clear things to improve")],
+)
 def test_b_and_c_have_their_notes_which_tell_of_floors_near_the_boundary(norm: str, letter: str, words: str) -> None:
     plenty = payload({"norm": Decimal(norm), "critical_floor": {"norm": Decimal("0.1")}})
     near = payload({"norm": Decimal(norm), "critical_floor": {"norm": Decimal(norm) - Decimal("0.02")}})
@@ -405,8 +405,19 @@ def test_a_run_with_nothing_but_what_is_required_keeps_the_published_schema(vali
     assert [error.message for error in validator.iter_errors(_document(graded(bare).payload(), graded(run(family)).payload()))] == []
 
 
+@pytest.mark.parametrize("stated", [{"scoringSystem": "banana"}, {"scoringSystem": ""}, {"digests": {"profile": "none"}}])
+def test_a_card_cannot_put_words_into_a_result_that_the_published_schema_refuses(validator: jsonschema_rs.Draft202012Validator, stated: dict[str, Any]) -> None:
+    try:
+        result = graded(scorecard({"norm": 1}, **stated)).payload()
+    except assay.AssayError:
+        return  # refused: nothing leaves
+    assert [error.message for error in validator.iter_errors(_document(result))] == []
+
+
 @given(card=scorecards(), data=st.data())
-def test_the_published_schema_refuses_a_result_that_lacks_a_key(validator: jsonschema_rs.Draft202012Validator, card: dict[str, Any], data: st.DataObject) -> None:
+def test_the_published_schema_refuses_a_result_that_lacks_a_key(
+    validator: jsonschema_rs.Draft202012Validator, card: dict[str, Any], data: st.DataObject
+) -> None:
     document = _document(graded(card).payload())
     del document["results"][0][data.draw(st.sampled_from(sorted(document["results"][0])))]
     assert not validator.is_valid(document)

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import CODES, Fault, InputError, UsageError
-from assay.files import MAX_LINE, Document, Unread, atomic_write, parse_json, parse_line, parse_yaml, read_json, show_path, stream_documents
+from assay.files import MAX_LINE, Document, Unread, atomic_write, locate, parse_json, parse_line, parse_yaml, read_json, show_path, stream_documents
 
 ONE = '{"a": 1}'
 
@@ -42,6 +42,14 @@ def yaml_refused(text: str | bytes) -> InputError:
 
 def yaml(text: str) -> Any:
     return parse_yaml(text.encode(), "shelf.yaml").tree
+
+
+def yaml_or_refusal(data: bytes) -> Any:
+    """The tree of a YAML text or the error it is refused with; any other error is a fault of ours."""
+    try:
+        return parse_yaml(data, "shelf.yaml").tree
+    except InputError as error:
+        return error
 
 
 def fault_of(line: bytes) -> Fault:
@@ -183,9 +191,9 @@ def test_a_json_file_holds_one_document_or_a_list_of_them(tmp_path: Path) -> Non
     one.write_text('{\n  "a": 1\n}\n')
     many.write_text('[\n {"a": 1},\n {"a": 2}\n]')
     assert [document.tree for document in stream(one) if isinstance(document, Document)] == [{"a": 1}]
-    assert [(document.tree, document.file) for document in stream(many) if isinstance(document, Document)] == [
-        ({"a": 1}, f"{many}[0]"),
-        ({"a": 2}, f"{many}[1]"),
+    assert [(document.tree, document.file, document.at) for document in stream(many) if isinstance(document, Document)] == [
+        ({"a": 1}, str(many), "[0]"),
+        ({"a": 2}, str(many), "[1]"),
     ]
     assert read_json(str(one)).tree == {"a": 1}
 
@@ -295,7 +303,11 @@ def test_a_line_of_the_longest_length_is_read() -> None:
     assert isinstance(parse_line(longest + b" ", "f", 1), Unread)
 
 
-STDIN = "import sys; from assay.files import stream_documents, Document\nfor d in stream_documents('-'): print(d.tree if isinstance(d, Document) else d.fault.text(), d.file if isinstance(d, Document) else d.fault.file, getattr(d, 'line', ''))"
+STDIN = """
+from assay.files import Document, stream_documents
+for found in stream_documents("-"):
+    print(found.tree, found.file, found.line) if isinstance(found, Document) else print(found.fault.text(), found.fault.file)
+"""
 
 
 @pytest.mark.parametrize(
@@ -304,7 +316,7 @@ STDIN = "import sys; from assay.files import stream_documents, Document\nfor d i
         ('{\n "a": 1\n}\n', "{'a': 1} <stdin> None\n"),
         ('{"a": 1}\n{"a": 2}\n', "{'a': 1} <stdin> 1\n{'a': 2} <stdin> 2\n"),
         ('{"a": 1}\n\n{"a"\n{"a": 4}', "{'a': 1} <stdin> 1\nline 3 not JSON"),
-        ('[{"a": 1},\n{"a": 2}]', "{'a': 1} <stdin>[0] None\n{'a': 2} <stdin>[1] None\n"),
+        ('[{"a": 1},\n{"a": 2}]', "{'a': 1} <stdin> None\n{'a': 2} <stdin> None\n"),
         ("", ""),
     ],
     ids=["one document", "lines", "lines, one broken", "a list", "nothing"],
@@ -320,8 +332,9 @@ def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: st
 
 @pytest.mark.parametrize(
     "word",
-    ["yes", "no", "on", "off", "Yes", "NO", "y", "n", "012", "0o14", "0x1F", "0b1", "1:30", "1:30:45", "1_000", "1.", "5.", ".", "..", "1e", "e5", "E10", "-e5", ".e5", "+",
-     ".inf", "-.inf", ".nan", "NaN", "2026-02-08", "2026-02-08T10:00:00Z", "=", "<<", "1.2.3", "1-2", "00", "-01", "٣", "1٣", "0.5x", "TRUE", "nULL"],
+    ["yes", "no", "on", "off", "Yes", "NO", "y", "n", "012", "0o14", "0x1F", "0b1", "1:30", "1:30:45", "1_000", "1.", "5.", ".", "..", "1e", "e5", "E10",
+     "-e5", ".e5", "+", ".inf", "-.inf", ".nan", "NaN", "2026-02-08", "2026-02-08T10:00:00Z", "=", "<<",
+     "1.2.3", "1-2", "00", "-01", "٣", "1٣", "0.5x", "TRUE", "nULL"],
 )  # fmt: skip
 def test_a_word_stays_a_word(word: str) -> None:
     assert yaml(f"a: {word}") == {"a": word}
@@ -330,7 +343,18 @@ def test_a_word_stays_a_word(word: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("null", None), ("~", None), ("", None), ("true", True), ("false", False), ("True", True), ("0", 0), ("-7", -7), ("+7", 7), ("12345678901234567890", 12345678901234567890)],
+    [
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("true", True),
+        ("false", False),
+        ("True", True),
+        ("0", 0),
+        ("-7", -7),
+        ("+7", 7),
+        ("12345678901234567890", 12345678901234567890),
+    ],
 )
 def test_null_the_two_truths_and_whole_numbers_are_what_they_say(text: str, value: Any) -> None:
     found = yaml(f"a: {text}")["a"]
@@ -358,12 +382,8 @@ def test_a_yaml_number_is_worth_exactly_what_was_written(value: Decimal) -> None
 
 @pytest.mark.parametrize("text", ["1e400", "-1e400", "1e30", "1e99999999999999999999", "9" * 99, "0." + "9" * 99, "1e-400"])
 def test_no_number_of_any_size_is_a_fault_of_ours(text: str) -> None:
-    try:
-        found = yaml(f"a: {text}")["a"]
-    except InputError as error:
-        assert error.code in CODES
-    else:
-        assert isinstance(found, str) or found == Decimal(text)
+    found = yaml_or_refusal(f"a: {text}".encode())
+    assert isinstance(found, InputError) or isinstance(found["a"], str) or found["a"] == Decimal(text)
 
 
 plain_words = st.text(alphabet=st.characters(codec="utf-8", categories=("L", "N", "P", "S")) | st.just(" "), max_size=12)
@@ -435,7 +455,10 @@ def test_yaml_beyond_plain_values_is_refused(text: str, words: str) -> None:
     assert words in str(yaml_refused(text))
 
 
-@pytest.mark.parametrize(("text", "line"), [("a: 1\n\nb: *x\n", 3), ("a: 1\nb: 2\nc: d: e\n", 3), ("a: 1\nb: 2\n---\nc: 3\n", 3), ("a: 1\nb:\n  c: !t x\n", 3), ("a: 1\nb: &x [1]\n", 2)])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a: 1\n\nb: *x\n", 3), ("a: 1\nb: 2\nc: d: e\n", 3), ("a: 1\nb: 2\n---\nc: 3\n", 3), ("a: 1\nb:\n  c: !t x\n", 3), ("a: 1\nb: &x [1]\n", 2)],
+)
 def test_what_yaml_is_refused_for_is_told_with_its_line(text: str, line: int) -> None:
     assert f"line {line}" in str(yaml_refused(text))
 
@@ -471,7 +494,16 @@ def test_every_part_of_a_yaml_document_knows_its_line() -> None:
     document = parse_yaml(b"# remark\na: 1\nlist:\n  - x: 1\n\n  - x: 2\n    y: {z: 3}\n", "shelf.yaml")
     assert document.file == "shelf.yaml"
     assert document.lines is not None
-    expected = {("a",): 2, ("list",): 3, ("list", 0): 4, ("list", 0, "x"): 4, ("list", 1): 6, ("list", 1, "x"): 6, ("list", 1, "y"): 7, ("list", 1, "y", "z"): 7}
+    expected = {
+        ("a",): 2,
+        ("list",): 3,
+        ("list", 0): 4,
+        ("list", 0, "x"): 4,
+        ("list", 1): 6,
+        ("list", 1, "x"): 6,
+        ("list", 1, "y"): 7,
+        ("list", 1, "y", "z"): 7,
+    }
     assert {path: line for path, line in document.lines.items() if path} == expected
 
 
@@ -482,13 +514,16 @@ def test_every_part_of_a_yaml_document_knows_its_line() -> None:
 @example("- - -")
 @example("{,}")
 def test_no_yaml_text_is_anything_but_a_document_or_refused(text: str) -> None:
-    data = text.encode("utf-8", "surrogatepass")
-    try:
-        found = parse_yaml(data, "f")
-    except InputError as error:
-        assert error.code in CODES
+    found = yaml_or_refusal(text.encode("utf-8", "surrogatepass"))
+    if isinstance(found, InputError):
+        assert found.code in CODES
     else:
-        json.dumps(found.tree, default=str)
+        json.dumps(found, default=str)
+
+
+def test_every_part_of_a_json_text_is_found_at_its_line() -> None:
+    text = '{\n  "a": 1e30,\n  "list": [\n    {"x": 0.5},\n    {"y": "e5"}\n  ]\n}\n'
+    assert locate(text.encode()) == {"": 1, "a": 2, "list": 3, "list[0]": 4, "list[0].x": 4, "list[1]": 5, "list[1].y": 5}
 
 
 def test_a_path_is_shown_as_people_write_it() -> None:
@@ -520,16 +555,21 @@ def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out.json"]
 
 
+def write_and_fail(path: Path, error: BaseException) -> None:
+    with atomic_write(str(path)) as out:
+        out.write(b"x" * 3_000_000)
+        out.flush()
+        raise error
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
 @pytest.mark.parametrize("old", [b"old", None])
 def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException, old: bytes | None) -> None:
     path = tmp_path / "out.json"
     if old is not None:
         path.write_bytes(old)
-    with pytest.raises(type(error)), atomic_write(str(path)) as out:
-        out.write(b"x" * 3_000_000)
-        out.flush()
-        raise error
+    with pytest.raises(type(error)):
+        write_and_fail(path, error)
     assert os.listdir(tmp_path) == ([] if old is None else ["out.json"])
     if old is not None:
         assert path.read_bytes() == old

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from documents import run, scorecard
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from assay.formulas import FORMULAS, SCALES, floor_norm, formula, normalise, raw
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.reports.documents import encode
+from documents import run, scorecard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +51,10 @@ GUIDE: dict[str, Callable[[Any, Params], Fraction]] = {
     "likert_neg2_2": lambda raw, _: (exactly(raw) + 2) / 4,
     "likert_0_5": lambda raw, _: exactly(raw) / 5,
     "zero_one": lambda raw, _: clamp(exactly(raw)),
-    "pairwise": lambda raw, _: (Fraction(raw["wins"]) + Fraction(1, 2) * Fraction(raw["ties"])) / (Fraction(raw["wins"]) + Fraction(raw["losses"]) + Fraction(raw["ties"])),
-    "lower_is_better": lambda raw, params: clamp(
-        (exactly(params["slo_bad"]) - exactly(raw)) / (exactly(params["slo_bad"]) - exactly(params["slo_good"]))
-    ),
+    "pairwise": lambda raw, _: (Fraction(raw["wins"]) + Fraction(1, 2) * Fraction(raw["ties"])) / sum(map(Fraction, raw.values())),
+    "lower_is_better": lambda raw, params: clamp((exactly(params["slo_bad"]) - exactly(raw)) / (exactly(params["slo_bad"]) - exactly(params["slo_good"]))),
     "ratio": lambda raw, _: Fraction(raw["passed"]) / Fraction(raw["total"]),
-}  # fmt: skip
+}
 
 
 def between(low: int, high: int) -> st.SearchStrategy[int | float | Decimal]:
@@ -113,7 +111,8 @@ def test_no_formula_was_forgotten_in_these_tests() -> None:
 
 @pytest.mark.req("W-027")
 @pytest.mark.parametrize(
-    ("wrong", "near"), [("likert_1-5", "likert_1_5"), ("Binary", "binary"), ("pair_wise", "pairwise"), ("lower_better", "lower_is_better"), ("zeroone", "zero_one")]
+    ("wrong", "near"),
+    [("likert_1-5", "likert_1_5"), ("Binary", "binary"), ("pair_wise", "pairwise"), ("lower_better", "lower_is_better"), ("zeroone", "zero_one")],
 )
 def test_an_unknown_formula_is_refused_with_the_near_miss(wrong: str, near: str) -> None:
     error = refusal(0.5, wrong)
@@ -172,7 +171,9 @@ def test_binary_is_the_raw_score(zero: Any) -> None:
 
 
 @pytest.mark.req("W-030")
-@pytest.mark.parametrize(("raw", "norm"), [(1, 0), (2, 250_000_000), (3, 500_000_000), (4, 750_000_000), (5, NORM_ONE), (Decimal("3.8"), 700_000_000), (4.6, 900_000_000)])
+@pytest.mark.parametrize(
+    ("raw", "norm"), [(1, 0), (2, 250_000_000), (3, 500_000_000), (4, 750_000_000), (5, NORM_ONE), (Decimal("3.8"), 700_000_000), (4.6, 900_000_000)]
+)
 def test_likert_1_to_5_is_raw_less_1_over_4(raw: Any, norm: int) -> None:
     assert normalise(raw, "likert_1_5") == norm == half_up((exactly(raw) - 1) / 4)
 
@@ -211,7 +212,9 @@ def test_lower_is_better_is_1_at_the_good_level_and_0_at_the_bad_one_and_clamped
 
 
 @pytest.mark.req("W-034")
-@pytest.mark.parametrize(("raw", "norm"), [(0.25, 250_000_000), (0, 0), (1, NORM_ONE), (1.2, NORM_ONE), (-0.2, 0), (Decimal("0.1234567895"), 123_456_790), (7, NORM_ONE)])
+@pytest.mark.parametrize(
+    ("raw", "norm"), [(0.25, 250_000_000), (0, 0), (1, NORM_ONE), (1.2, NORM_ONE), (-0.2, 0), (Decimal("0.1234567895"), 123_456_790), (7, NORM_ONE)]
+)
 def test_a_retrieval_metric_is_clamped_to_0_and_1(raw: Any, norm: int) -> None:
     assert normalise(raw, "zero_one") == norm
 
@@ -311,12 +314,25 @@ def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(name: str, r
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (float("nan"), "finite"), (float("inf"), "finite"), (-float("inf"), "finite"), (Decimal("NaN"), "finite"), (Decimal("Infinity"), "finite"),
-        ("4", "string"), ("1", "string"), ("", "string"), (True, "true or false"), (False, "true or false"), (None, "null"), ([1], "list"), ({"raw": 1}, "dict"),
-        (Decimal("1e400"), "beyond the range"), (Decimal("-1e400"), "beyond the range"), (10**200, "more than 100 digits"),
+        (float("nan"), "finite"),
+        (float("inf"), "finite"),
+        (-float("inf"), "finite"),
+        (Decimal("NaN"), "finite"),
+        (Decimal("Infinity"), "finite"),
+        ("4", "string"),
+        ("1", "string"),
+        ("", "string"),
+        (True, "true or false"),
+        (False, "true or false"),
+        (None, "null"),
+        ([1], "list"),
+        ({"raw": 1}, "dict"),
+        (Decimal("1e400"), "beyond the range"),
+        (Decimal("-1e400"), "beyond the range"),
+        (10**200, "more than 100 digits"),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__}",
-)  # fmt: skip
+)
 def test_a_raw_score_that_is_no_number_is_refused_by_every_formula_of_numbers(name: str, raw: Any, words: str) -> None:
     error = refusal(raw, name, params_of(name))
     assert error.code == "SCO-003"
@@ -358,12 +374,20 @@ def test_counts_have_exactly_their_keys(name: str, raw: Any, words: str) -> None
 @pytest.mark.parametrize(
     ("count", "code", "words"),
     [
-        (-1, "SCO-007", "below zero"), (Decimal("-3"), "SCO-007", "below zero"), (0.5, "SCO-003", "not a whole number"), (Decimal("1.5"), "SCO-003", "not a whole number"),
-        ("1", "SCO-003", "string"), (True, "SCO-003", "true or false"), (None, "SCO-003", "null"), (float("nan"), "SCO-003", "finite"),
-        (float("inf"), "SCO-003", "finite"), ([1], "SCO-003", "list"), (Decimal("1e400"), "SCO-003", "beyond the range"),
+        (-1, "SCO-007", "below zero"),
+        (Decimal("-3"), "SCO-007", "below zero"),
+        (0.5, "SCO-003", "not a whole number"),
+        (Decimal("1.5"), "SCO-003", "not a whole number"),
+        ("1", "SCO-003", "string"),
+        (True, "SCO-003", "true or false"),
+        (None, "SCO-003", "null"),
+        (float("nan"), "SCO-003", "finite"),
+        (float("inf"), "SCO-003", "finite"),
+        ([1], "SCO-003", "list"),
+        (Decimal("1e400"), "SCO-003", "beyond the range"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)  # fmt: skip
+)
 def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, words: str) -> None:
     for key in COUNTED[name]:
         error = refusal({**COUNTED[name], key: count}, name)
@@ -372,7 +396,9 @@ def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, w
         assert words in error.message
 
 
-@pytest.mark.parametrize(("name", "raw", "words"), [("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"), ("ratio", {"passed": 0, "total": 0}, "the total is 0")])
+@pytest.mark.parametrize(
+    ("name", "raw", "words"), [("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"), ("ratio", {"passed": 0, "total": 0}, "the total is 0")]
+)
 def test_nothing_counted_is_no_score(name: str, raw: Any, words: str) -> None:
     error = refusal(raw, name)
     assert error.code == "SCO-006"
@@ -405,7 +431,7 @@ def test_more_passed_than_there_are_is_refused() -> None:
         ({"slo_good": 8, "slo_bad": {"at": 30}}, "dict"),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_service_levels_are_two_numbers_of_which_the_bad_one_is_greater(params: Params, words: str) -> None:
     error = refusal(12, "lower_is_better", params)
     assert error.code == "SCO-005"
@@ -523,7 +549,7 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
         ({"raw": Decimal("0.6999999995")}, "zero_one", {}, 700_000_000),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_a_floor_with_its_unit_is_read_in_that_unit(floor: Any, name: str, params: Params, norm: int) -> None:
     assert floor_norm(floor, name, params) == norm
 
@@ -597,12 +623,22 @@ def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, na
 @pytest.mark.parametrize(
     ("floor", "name", "params"),
     [
-        (6, "likert_1_5", {}), ({"raw": 6}, "likert_1_5", {}), ({"raw": 0}, "likert_1_5", {}), ({"norm": 1.01}, "likert_1_5", {}), ({"norm": -0.1}, "zero_one", {}),
-        ({"raw": 1.5}, "zero_one", {}), ({"raw": -0.5}, "zero_one", {}), ({"raw": 31}, "lower_is_better", SLO), ({"raw": 7}, "lower_is_better", SLO),
-        ({"raw": 0.5}, "binary", {}), ({"raw": 1}, "ratio", {}), ({"raw": 1}, "pairwise", {}), (5, "ratio", {}),
+        (6, "likert_1_5", {}),
+        ({"raw": 6}, "likert_1_5", {}),
+        ({"raw": 0}, "likert_1_5", {}),
+        ({"norm": 1.01}, "likert_1_5", {}),
+        ({"norm": -0.1}, "zero_one", {}),
+        ({"raw": 1.5}, "zero_one", {}),
+        ({"raw": -0.5}, "zero_one", {}),
+        ({"raw": 31}, "lower_is_better", SLO),
+        ({"raw": 7}, "lower_is_better", SLO),
+        ({"raw": 0.5}, "binary", {}),
+        ({"raw": 1}, "ratio", {}),
+        ({"raw": 1}, "pairwise", {}),
+        (5, "ratio", {}),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(floor: Any, name: str, params: Params) -> None:
     with pytest.raises(FormulaError) as caught:
         floor_norm(floor, name, params)
@@ -612,9 +648,9 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(floo
 
 @pytest.mark.parametrize(
     "floor",
-    ["0.7", "", True, False, [0.7], {}, {"raw": 3, "norm": 0.5}, {"percent": 70}, {"raw": None}, {"norm": "0.7"}, {"norm": True}, {"raw": "3"}, float("nan"), {"norm": float("inf")}],
+    ["0.7", "", True, False, [0.7], {}, {"raw": 3, "norm": 0.5}, {"percent": 70}, {"raw": None}, {"norm": "0.7"}, {"norm": True}, {"raw": "3"}, float("nan")],
     ids=repr,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", ["likert_1_5", "zero_one", "binary", "ratio"])
 def test_a_floor_of_no_known_shape_is_refused(floor: Any, name: str) -> None:
     with pytest.raises(FormulaError) as caught:

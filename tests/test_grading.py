@@ -9,14 +9,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
-from documents import scorecard
 from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError
 from assay.reports.documents import plain
+from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
+from documents import scorecard
 
 
 def grade(*criteria: dict[str, Any], **changes: Any) -> Any:
@@ -116,7 +116,11 @@ def test_a_sum_that_binary_floats_get_wrong_is_rounded_up_to_an_a() -> None:
 
 
 def test_a_float_counts_as_the_decimal_it_prints() -> None:
-    written = grade({"norm": Decimal("0.94"), "weight": Decimal("0.4")}, {"norm": Decimal("0.88"), "weight": Decimal("0.35")}, {"norm": Decimal("0.8638"), "weight": Decimal("0.25")})
+    written = grade(
+        {"norm": Decimal("0.94"), "weight": Decimal("0.4")},
+        {"norm": Decimal("0.88"), "weight": Decimal("0.35")},
+        {"norm": Decimal("0.8638"), "weight": Decimal("0.25")},
+    )
     binary = grade({"norm": 0.94, "weight": 0.4}, {"norm": 0.88, "weight": 0.35}, {"norm": 0.8638, "weight": 0.25})
     assert (binary.score_units, binary.grade) == (written.score_units, written.grade) == (9000, "A")
 
@@ -166,7 +170,9 @@ def test_a_card_sets_its_own_threshold_and_the_result_says_so() -> None:
     strict, lax = payload({"norm": Decimal("0.85")}, pass_threshold=Decimal("85.01")), payload({"norm": Decimal("0.55")}, pass_threshold=55)
     assert (strict["passed"], strict["pass_threshold"], strict["reason"]) == (False, 85.01, "below_pass_threshold")
     assert (lax["passed"], lax["pass_threshold"], lax["grade"]) == (True, 55, "F")
-    assert [f["text"] for f in lax["findings"] if f["rule"] == "pass_threshold" and f["fired"]] == ["the scorecard sets the threshold to 55; the policy's is 70"]
+    assert [f["text"] for f in lax["findings"] if f["rule"] == "pass_threshold" and f["fired"]] == [
+        "the scorecard sets the threshold to 55; the policy's is 70"
+    ]
     assert any("release-blocking" in note for note in lax["placement"]["notes"])
 
 
@@ -311,7 +317,9 @@ def test_a_floor_says_its_unit_or_can_only_be_read_one_way_and_both_readings_are
 
 
 @pytest.mark.req("X-52")
-@pytest.mark.parametrize(("formula", "floor", "readings"), [("likert_1_5", 1, ("0,", "1.")), ("likert_0_5", Decimal("0.5"), ("0.1", "0.5")), ("likert_neg2_2", 0, ("0.5", "0."))])
+@pytest.mark.parametrize(
+    ("formula", "floor", "readings"), [("likert_1_5", 1, ("0,", "1.")), ("likert_0_5", Decimal("0.5"), ("0.1", "0.5")), ("likert_neg2_2", 0, ("0.5", "0."))]
+)
 def test_a_bare_floor_that_two_readings_fit_is_refused_with_both(formula: str, floor: Any, readings: tuple[str, str]) -> None:
     with pytest.raises(EvidenceError) as caught:
         grade({"raw_score": 2, "formula_id": formula, "critical_floor": floor})
@@ -358,7 +366,9 @@ def test_leaving_a_score_out_never_helps(card: dict[str, Any], data: st.DataObje
 
 
 @pytest.mark.req("W-037", "X-59")
-@pytest.mark.parametrize(("n", "norm", "adjusted"), [(0, "1", 0.5), (5, "1", 0.6), (20, "1", 0.75), (20, "0", 0.25), (10, "0.8", 0.6), (1, "0.123456789", 0.482069371)])
+@pytest.mark.parametrize(
+    ("n", "norm", "adjusted"), [(0, "1", 0.5), (5, "1", 0.6), (20, "1", 0.75), (20, "0", 0.25), (10, "0.8", 0.6), (1, "0.123456789", 0.482069371)]
+)
 def test_the_adjusted_norm_pulls_small_samples_to_one_half_with_the_weight_of_20(n: int, norm: str, adjusted: float) -> None:
     assert payload({"norm": Decimal(norm), "n": n})["criteria"][0]["adjusted_norm"] == adjusted
 

@@ -139,7 +139,7 @@ def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> No
 def test_the_rubric_that_a_profile_names_is_on_the_shelf_and_fits_over_it(family: str) -> None:
     named = Shelf().profile(family).rubric
     if named is None:
-        assert 2 not in LAYERS[family].values(), "a judge has something to score here, and no rubric says what to look for"
+        assert all(spec.layer != 2 for spec in Shelf().profile(family).criteria), "a judge has something to score here, and no rubric says what to look for"
         return
     result = graded(of_workflow(run(family), rubric=named))
     assert result["rubric"] == named
@@ -148,6 +148,15 @@ def test_the_rubric_that_a_profile_names_is_on_the_shelf_and_fits_over_it(family
 
 
 # --- which profile ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("W-088")
+def test_each_family_is_scored_by_criteria_of_its_own_and_there_is_no_generic_profile() -> None:
+    shelf = Shelf()
+    criteria = {family: frozenset(spec.id for spec in shelf.profile_for_family(family).criteria) for family in FAMILIES}
+    assert len(set(criteria.values())) == len(FAMILIES)
+    shared = frozenset.intersection(*criteria.values())
+    assert shared == {"efficiency"}
 
 
 @pytest.mark.req("W-080")

@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 # A number that the encoder may have spelled its own way: a zero after the point at the end, an exponent, minus zero, more digits than fit before one.
 # Each pattern begins with one sign, which makes the search quick; text that only looks like such a number costs time, nothing else.
-_SUSPECTS = (re.compile(rb"\.\d*0(?!\d)"), re.compile(rb"e[-+]?\d"), re.compile(rb"E[-+]?\d"), re.compile(rb"-0(?![.\d])"))
+_SUSPECTS = tuple(map(re.compile, (rb"\.\d*0(?:[,\]}]|\Z)", rb"e[-+]?\d+(?:[,\]}]|\Z)", rb"E[-+]?\d+(?:[,\]}]|\Z)", rb"-0(?:[,\]}]|\Z)")))
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")

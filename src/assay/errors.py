@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "CNF-001": "A conformance file is not a list of cases.",
     "API-001": "A Python object is not of the shape the call takes.",
     "ERR-001": "A fault of ours.",
+    "ERR-002": "A worker process died.",
 }
 """Every error code with its meaning; `docs/reference/errors.md` is made from it."""
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import Fault, InputError
+from assay.errors import AssayError, Fault, InputError
 from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
@@ -25,7 +25,6 @@ from assay.records.scorecard import SCORING_SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from multiprocessing.pool import AsyncResult
 
     from assay.reports.documents import Format
 
@@ -312,21 +311,31 @@ def _large(file: str, size: int, worker: Worker) -> Iterator[Piece | list[Fault]
 def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
     """Blocks of lines through worker processes, a few ahead of the writer, so that memory stays bounded."""
     import multiprocessing
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     progress = Progress(size, file)
-    with open_input(file) as stream, context.Pool(jobs, _start, (choice, formats)) as pool:
-        waiting: deque[tuple[int, AsyncResult[list[Piece | list[Fault]]]]] = deque()
-        for block in _blocks(stream, file):
-            waiting.append((block.size, pool.apply_async(_work, (block,))))
-            if len(waiting) > 2 * jobs:
-                done, result = waiting.popleft()
-                yield from result.get()
-                progress.add(done)
+    waiting: deque[tuple[int, Future[list[Piece | list[Fault]]]]] = deque()
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(choice, formats))
+    try:
+        with open_input(file) as stream:
+            for block in _blocks(stream, file):
+                waiting.append((block.size, pool.submit(_work, block)))
+                if len(waiting) > 2 * jobs:
+                    done, result = waiting.popleft()
+                    yield from result.result()
+                    progress.add(done)
         while waiting:
             done, result = waiting.popleft()
-            yield from result.get()
+            yield from result.result()
             progress.add(done)
+    except BrokenProcessPool:
+        raise AssayError(
+            "ERR-002", "a worker process died, perhaps for lack of memory; nothing was written.", where=file, fix="Try again with --jobs 1."
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     progress.end()
 
 

@@ -177,6 +177,8 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
                 faults.append(Fault(f"is {scorecard.pass_threshold}, outside 0..100.", code="GRD-105", path="pass_threshold"))
         except ValueError as error:
             faults.append(Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold"))
+    if not faults:
+        faults.append(Fault("it cannot be graded.", code="GRD-101"))
     return EvidenceError(faults[0].code, faults[0].message, where=scorecard.run_id, fix=faults[0].fix, faults=faults)
 
 

@@ -41,7 +41,7 @@ def scorecard_digest(scorecard: Scorecard) -> str:
             "run_id": scorecard.run_id,
             "hard_gates": scorecard.hard_gates,
             "criteria": sorted(scorecard.criteria, key=lambda criterion: criterion.name),
-            "pass_threshold": scorecard.pass_threshold,
             "scoringSystem": scorecard.scoring_system,
+            **({} if scorecard.pass_threshold is None else {"pass_threshold": scorecard.pass_threshold}),
         }
     )

@@ -1,0 +1,142 @@
+"""`assay demo`: the main job on bundled examples, good and bad, explained, without network or key."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from assay.reports.schemas import SCHEMAS
+
+FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The demo, run once: what it printed, and the folder it wrote."""
+    folder = tmp_path_factory.mktemp("demo")
+    env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "NO_COLOR": "1"}  # no key, no setting
+    done = subprocess.run([sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, text=True, cwd=folder, env=env, check=False)
+    return done, folder / "out"
+
+
+def _results(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "grades.json").read_text())["results"]
+    return found
+
+
+def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
+    done, folder = demo
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in folder.iterdir()) == ["grades.json", "report.html"]
+    assert "out/report.html" in done.stdout
+    assert "out/grades.json" in done.stdout
+
+
+@pytest.mark.req("W-086")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_runs_that_pass_and_runs_that_do_not(demo: Any, family: str) -> None:
+    results = [result for result in _results(demo[1]) if (result["workflow"] or {}).get("family") == family]
+    assert len(results) == 3
+    assert {result["passed"] for result in results} == {True, False}
+    assert {result["profile"] for result in results} == {f"{family}@1"}
+
+
+def test_the_bare_scorecards_are_there_too_and_every_letter_appears(demo: Any) -> None:
+    results = _results(demo[1])
+    assert len(results) == 15
+    assert len([result for result in results if result["profile"] is None]) == 3
+    assert {result["grade"] for result in results} == set("ABCDF")
+    assert {result["reason"] for result in results} >= {"passed", "hard_gate_failure", "critical_floor_failure"}
+
+
+def test_each_run_is_told_with_its_letter_and_why(demo: Any) -> None:
+    text = demo[0].stdout
+    for result in _results(demo[1]):
+        lines = text.splitlines()
+        at = next(index for index, line in enumerate(lines) if line.split()[-1:] == [result["run_id"]])
+        assert lines[at].split()[:3] == [result["grade"], f"{result['weighted_score']:.2f}", "passed" if result["passed"] else "FAILED"]
+        told = []
+        for line in lines[at + 1 :]:
+            if not line.startswith("       "):
+                break
+            told.append(line.strip())
+        assert told
+        for name in result["hard_gate_failures"]:
+            assert any(line.startswith(f"Gate {name} ") for line in told)
+        for name in result["floor_failures"]:
+            assert any(line.startswith(f"{name} is ") and "below its floor" in line for line in told)
+
+
+def test_the_grades_keep_the_published_schema_and_the_page_shows_every_run(demo: Any) -> None:
+    document = json.loads((demo[1] / "grades.json").read_text())
+    assert [error.message for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)] == []
+    page = (demo[1] / "report.html").read_text()
+    assert all(result["run_id"] in page for result in document["results"])
+
+
+def test_the_demo_says_the_same_twice_and_as_json(demo: Any, assay: Any, tmp_path: Path) -> None:
+    done = assay("demo", "--out", "out", "--json")
+    found = done.json()
+    assert done.code == 0
+    assert found["results"] == _results(demo[1])
+    assert (found["summary"]["n"], found["summary"]["scoringSystem"], found["summary"]["gradingSystem"]) == (15, "scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert (tmp_path / "out" / "grades.json").read_bytes() == (demo[1] / "grades.json").read_bytes()
+    assert (tmp_path / "out" / "report.html").read_bytes() == (demo[1] / "report.html").read_bytes()
+
+
+def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any) -> None:
+    line = next(line for line in demo[0].stdout.splitlines() if "assay explain" in line)
+    arguments = line.split("assay explain", 1)[1].split()
+    done = assay("explain", *arguments)
+    assert done.code == 1
+    assert "answer-reset-thermostat" in done.out
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = assay("demo", "--out", "file/under")
+    assert done.code == 2
+    assert "cannot be written" in done.err
+
+
+def test_the_demo_opens_no_socket(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "def hook(event, arguments):\n"
+        "    if event.startswith('socket.') and event != 'socket.gethostname':\n"
+        "        raise SystemExit(99)\n"
+        "sys.addaudithook(hook)\n"
+        "from assay.cli.main import run\n"
+        "sys.exit(run(['demo', '--out', 'out']))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code.replace("from assay", "import socket; socket.socket()\nfrom assay")], capture_output=True, cwd=tmp_path, check=False
+        ).returncode
+        == 99
+    )
+
+
+def test_the_demo_runs_where_there_is_no_network(tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("`unshare` is not installed: the network cannot be taken away")
+    prefix = next(
+        (found for found in ([unshare, "-n"], [unshare, "-rn"]) if subprocess.run([*found, "true"], capture_output=True, check=False).returncode == 0), None
+    )
+    if prefix is None:
+        pytest.skip("this machine does not let `unshare` make a network namespace")
+    probe = "import socket, sys; s = socket.socket(); s.settimeout(2); sys.exit(7 if s.connect_ex(('127.0.0.1', 9)) else 0)"
+    assert subprocess.run([*prefix, sys.executable, "-c", probe], capture_output=True, check=False).returncode == 7  # not even to itself
+    done = subprocess.run([*prefix, sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert len(_results(tmp_path / "out")) == 15

@@ -1,0 +1,797 @@
+"""The shelf and its upkeep: list, show, check, publish, versions, schema-of and doctor; the lints; and the fingerprints that move when behaviour does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from msgspec import structs
+
+import assay as package
+from assay import exact
+from assay.exact import NORM_ONE
+from assay.formulas import FORMULAS
+from assay.grading import rules
+from assay.library import fingerprint
+from assay.library.fingerprint import System, check, current
+from assay.library.shelf import KINDS, Shelf
+from assay.scoring import scorecard as scoring
+from assay.scoring.gates import GATES, GateResult
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.measure import Undetermined
+from cards import graded
+from documents import FAMILIES, run, scorecard
+
+PACKAGE = Path(package.__file__).parent
+LIBRARY = PACKAGE / "library"
+
+
+@pytest.fixture
+def own_copy(tmp_path: Path) -> Any:
+    """Run the command from a copy of the package that a test may spoil: `own_copy.run("versions")`; its library is `own_copy.library`."""
+
+    class Copy:
+        library = tmp_path / "copy" / "assay" / "library"
+
+        def run(self, *arguments: object) -> Any:
+            env = {**os.environ, "PYTHONPATH": str(tmp_path / "copy"), "NO_COLOR": "1"}
+            return subprocess.run([sys.executable, "-m", "assay", *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+
+    shutil.copytree(PACKAGE, tmp_path / "copy" / "assay", ignore=shutil.ignore_patterns("__pycache__"))
+    return Copy()
+
+
+# --- list and show ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
+    found = assay("library", "list", "--json").json()
+    assert list(found) == ["profiles", "policies", "rubrics", "formulas", "gates", "measures"]
+    assert [item["id"] for item in found["profiles"]] == ["code-repair@1", "dag-review@1", "rag@1", "tool-use@1"]
+    assert (len(found["formulas"]), len(found["gates"])) == (8, 16)
+    assert all(item["title"] for items in found.values() for item in items)
+    assert all(item["published"] for kind in KINDS for item in found[kind])
+    for kind, name in (
+        ("profiles", "rag@1"),
+        ("policy", "workflow"),
+        ("rubrics", "dag-review"),
+        ("formula", "pairwise"),
+        ("gates", "answer_grounded"),
+        ("measure", "latency"),
+    ):
+        shown = assay("library", "show", kind, name, "--json")
+        assert shown.code == 0
+        assert isinstance(shown.json(), dict)
+        assert assay("library", "show", kind, name).out.strip()
+
+
+def test_list_takes_a_kind_in_the_singular_or_plural(assay: Any) -> None:
+    assert assay("library", "list", "policies", "--json").out == assay("library", "list", "policy", "--json").out
+    assert list(assay("library", "list", "gate", "--json").json()) == ["gates"]
+
+
+@pytest.mark.parametrize(("letter", "name"), [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")])
+def test_a_letter_shows_its_profile(assay: Any, letter: str, name: str) -> None:
+    assert assay("library", "show", "profiles", letter).out == (LIBRARY / "profiles" / f"{name}@1.yaml").read_text()
+    assert assay("library", "show", "profiles", letter, "--json").json()["profile"] == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("show", "profiles", "code-repiar"), 3, "Did you mean 'code-repair'?"),
+        (("show", "profiles", "rag@9"), 3, "rag@9"),
+        (("show", "gates", "answer_groundd"), 3, "Did you mean 'answer_grounded'?"),
+        (("show", "profils", "rag"), 2, "Did you mean 'profiles'?"),
+        (("show", "profiles"), 2, "a kind and a name"),
+        (("list", "widgets"), 2, "there is no kind 'widgets'"),
+        (("publish", "rag"), 2, "publish takes no names"),
+        (("burn",), 2, "invalid choice"),
+        (("list", "--library", "nowhere"), 3, "there is no such folder"),
+    ],
+)
+def test_a_wrong_name_is_told_with_the_near_miss(assay: Any, arguments: tuple[str, ...], code: int, words: str) -> None:
+    done = assay("library", *arguments)
+    assert done.code == code
+    assert words in done.err
+
+
+# --- the lints: one file for each anti-pattern ---------------------------------------------------------------------------------------------
+
+CLEAN = """\
+profile: triage
+version: 1
+title: Triage of tickets
+family: triage
+judge: {calibration: required, order: both}
+gates:
+  - id: no_forbidden_tool
+criteria:
+  - {id: right_queue, label: Right queue, weight: 0.6, layer: 1, formula: zero_one, role: correctness}
+  - {id: preferred, label: Preferred by agents, weight: 0.3, layer: 2, formula: pairwise}
+  - {id: rouge_l, label: Close to the old answer, weight: 0.1, layer: 1, formula: zero_one}
+"""
+POLICY = (LIBRARY / "policies" / "workflow@1.yaml").read_text()
+RUBRIC = """\
+rubric_id: summary
+version: 1
+criteria:
+  - name: {name}
+    scale: [0, 1]
+    weight: 1
+    definition: How near the summary is to the reference.
+    evidence_required: ["The reference"]
+    anchors: {{"0": "nothing shared", "1": "the same"}}
+"""
+
+
+def _but(old: str, new: str, text: str = CLEAN) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def _overlap_only() -> str:
+    keep = CLEAN.split("criteria:\n")[0]
+    return (
+        keep
+        + """\
+criteria:
+  - {id: bleu_4, label: BLEU, weight: 0.5, layer: 1, formula: zero_one}
+  - {id: close, label: Token overlap with the reference, weight: 0.4, layer: 1, formula: zero_one}
+  - {id: speed, label: Speed, weight: 0.1, layer: 3, formula: zero_one}
+"""
+    )
+
+
+ANTI_PATTERNS = {
+    "generic-family": ("one-score-for-all", _but("family: triage", "family: any"), 1, "family"),
+    "one-criterion": ("one-score-for-all", re.sub(r"  - \{id: (?:preferred|rouge_l).*\n", "", CLEAN), 1, "criteria"),
+    "weighted-gate": ("score-over-gate", _but("  - id: no_forbidden_tool\n", "  - {id: no_forbidden_tool, weight: 0.2}\n"), 3, "gates[0].weight"),
+    "gate-as-criterion": ("score-over-gate", _but("id: rouge_l", "id: schema_contract_valid"), 3, "criteria[2].id"),
+    "own-word": ("score-over-gate", _but("  - id: no_forbidden_tool\n", "  - {id: overall_status_success, verdict: true}\n"), 3, "gates[0].verdict"),
+    "threshold-zero": ("score-over-gate", _but("pass_threshold: 70", "pass_threshold: 0", POLICY), 1, "pass_threshold"),
+    "overlap-profile": ("overlap-only", _overlap_only(), 1, "criteria"),
+    "overlap-rubric": ("overlap-only", RUBRIC.format(name="rouge_2"), 1, "criteria"),
+    "no-calibration": ("uncalibrated-judge", _but("judge: {calibration: required, order: both}\n", ""), 1, "criteria"),
+    "one-order": ("order-bias", _but("{calibration: required, order: both}", "{calibration: required}"), 1, "criteria"),
+    "no-guard": (
+        "no-compatibility-guard",
+        _but("  - id: no_forbidden_tool\n", "  - {id: dataset_workflow_compatible, verdict: true}\n"),
+        3,
+        "gates[0].verdict",
+    ),
+}
+REQUIREMENTS = {
+    "one-score-for-all": "W-088",
+    "score-over-gate": "W-089",
+    "overlap-only": "W-090",
+    "uncalibrated-judge": "W-091",
+    "order-bias": "W-092",
+    "no-compatibility-guard": "W-093",
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.req(REQUIREMENTS[pattern])) for name, (pattern, _, _, _) in ANTI_PATTERNS.items()])
+def test_each_anti_pattern_of_the_guide_is_found_where_it_stands(assay: Any, tmp_path: Path, name: str) -> None:
+    pattern, text, code, place = ANTI_PATTERNS[name]
+    (tmp_path / "it.yaml").write_text(text)
+    done = assay("library", "check", "it.yaml", "--json")
+    hits = [fault for fault in done.json()["findings"] if f"[{pattern}]" in fault["message"]]
+    assert [(fault["path"], fault["code"], fault["file"]) for fault in hits] == [(place, "LIB-004", "it.yaml")]
+    assert hits[0]["line"] >= 1
+    assert done.code == code
+    assert f"[{pattern}]" in assay("library", "check", "it.yaml").out
+
+
+@pytest.mark.req("W-088", "W-089", "W-090", "W-091", "W-092", "W-093")
+@pytest.mark.parametrize("text", [CLEAN, POLICY, RUBRIC.format(name="faithful")], ids=["profile", "policy", "rubric"])
+def test_a_clean_file_has_none_of_them(assay: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "it.yaml").write_text(text)
+    done = assay("library", "check", "it.yaml", "--json")
+    assert (done.code, done.json()) == (0, {"files": ["it.yaml"], "faults": [], "findings": []})
+
+
+@pytest.mark.req("W-088", "W-089", "W-090", "W-091", "W-092", "W-093")
+def test_the_built_in_shelf_is_clean(assay: Any) -> None:
+    done = assay("library", "check", "--json")
+    found = done.json()
+    assert (done.code, found["faults"], found["findings"]) == (0, [], [])
+    assert len(found["files"]) == 8
+
+
+def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
+    text = _overlap_only()
+    for old, new in (("bleu_4", "chapter_better"), ("BLEU", "Better chapters"), ("Token overlap with the reference", "Holds water")):
+        text = _but(old, new, text)
+    (tmp_path / "it.yaml").write_text(text)
+    assert assay("library", "check", "it.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("weight: 0.6", "weight: 0", "[no-weight]"),
+        ("gates:\n", "rubric: nowhere@1\ngates:\n", "[rubric-unknown]"),
+        ("gates:\n", "rubric: dag-review@1\ngates:\n", "[rubric-disagrees]"),
+    ],
+)
+def test_other_faults_of_a_profile_are_found(assay: Any, tmp_path: Path, old: str, new: str, words: str) -> None:
+    (tmp_path / "it.yaml").write_text(_but(old, new))
+    done = assay("library", "check", "it.yaml")
+    assert done.code == 1
+    assert words in done.out
+
+
+def test_a_policy_without_a_floor_for_correctness_is_found(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(_but("  correctness: 0.70\n", "", POLICY))
+    done = assay("library", "check", "it.yaml")
+    assert done.code == 1
+    assert "[no-floor]" in done.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _but("id: right_queue", "id: [right_queue]"),
+        _but("id: right_queue", "id: {a: b}"),
+        _but("  - id: no_forbidden_tool", "  - id: [no_forbidden_tool]"),
+        _but("family: triage", "family: {a: b}"),
+        _but("judge: {calibration: required, order: both}", "judge: yes please"),
+        _but("weight: 0.6", "weight: lots"),
+        _but("weight: 0.6", "weight: .nan"),
+        _but("gates:\n", "rubric: [x]\ngates:\n"),
+        "criteria: 3\nprofile: x\n",
+        "profile: x\n",
+        "policy: x\nrole_floors: 3\n",
+        "rubric_id: x\ncriteria: [3]\n",
+        _but("pass_threshold: 70", "pass_threshold: [70]", POLICY),
+        _but("correctness: 0.70", "correctness: high", POLICY),
+        "just words\n",
+        "- a\n- b\n",
+        "a: &x 1\nb: *x\n",
+        "a: 1\na: 2\n",
+        "{",
+        "",
+    ],
+)
+def test_a_malformed_file_is_exit_3_with_its_faults_and_never_a_fault_of_ours(assay: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "it.yaml").write_text(text)
+    done = assay("library", "check", "it.yaml", "--json")
+    assert done.code == 3, done.err
+    assert done.json()["faults"]
+
+
+def test_all_faults_of_all_files_are_told_at_once(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(_but("formula: pairwise", "formula: pairwize").replace("id: no_forbidden_tool", "id: no_forbiden_tool"))
+    (tmp_path / "two.yaml").write_text(_but("family: triage", "family: all"))
+    done = assay("library", "check", "one.yaml", "two.yaml", "missing.yaml")
+    assert done.code == 3
+    for words in ("Did you mean 'pairwise'?", "Did you mean 'no_forbidden_tool'?", "[one-score-for-all]", "missing.yaml: 1 fault", "line 7", "line 10"):
+        assert words in done.out
+
+
+@pytest.mark.req("W-093")
+def test_a_profile_that_names_no_gates_still_guards_compatibility(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(_but("gates:\n  - id: no_forbidden_tool\n", "gates: []\n"))
+    (tmp_path / "run.json").write_text(json.dumps(run("rag", required_inputs=["question", "account"])))
+    found = assay("grade", "run.json", "--profile", "it.yaml", "--json").json()["results"][0]
+    assert found["hard_gates"]["dataset_workflow_compatible"] == {"status": "fail", "reason": "missing: account"}
+    assert found["grade"] == "F"
+
+
+# --- publishing -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    """A team's own library with one profile in it."""
+    (tmp_path / "team" / "profiles").mkdir(parents=True)
+    (tmp_path / "team" / "profiles" / "triage@1.yaml").write_text(CLEAN)
+    return tmp_path / "team"
+
+
+def test_publishing_freezes_what_is_new_and_only_that(assay: Any, team: Path) -> None:
+    listed = assay("library", "list", "profiles", "--library", team, "--json").json()["profiles"]
+    assert {item["id"]: item["published"] for item in listed}["triage@1"] is False
+    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@1"]}
+    lock = json.loads((team / "published.lock").read_text())
+    assert lock["published"] == {"profiles/triage@1": sha256((team / "profiles" / "triage@1.yaml").read_bytes()).hexdigest()}
+    assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
+    listed = assay("library", "list", "profiles", "--library", team, "--json").json()["profiles"]
+    assert {item["id"]: item["published"] for item in listed}["triage@1"] is True
+    (team / "profiles" / "triage@2.yaml").write_text(_but("version: 1", "version: 2"))
+    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@2"]}
+
+
+def test_a_published_file_that_changed_is_refused_everywhere(assay: Any, team: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(
+        json.dumps(run("tool-use", workflow={"id": "w", "version": "1", "family": "triage"}, scores={"right_queue": {"raw": 1}}))
+    )
+    before = assay("grade", "run.json", "--library", team, "--json")
+    assert before.code in (0, 1)
+    assert before.json()["results"][0]["profile"] == "triage@1"
+    assert assay("library", "publish", "--library", team).code == 0
+    lock = (team / "published.lock").read_bytes()
+    (team / "profiles" / "triage@1.yaml").write_text(_but("weight: 0.6", "weight: 0.9"))
+    for arguments in (
+        ("grade", "run.json"),
+        ("explain", "run.json"),
+        ("rank", "run.json"),
+        ("summary", "run.json"),
+        ("library", "show", "profiles", "triage"),
+        ("library", "publish"),
+    ):
+        done = assay(*arguments, "--library", team)
+        assert done.code == 3, arguments
+        assert "LIB-003" in done.err
+    assert assay("library", "check", "--library", team).code == 1
+    assert (team / "published.lock").read_bytes() == lock
+    (team / "profiles" / "triage@1.yaml").write_text(CLEAN)
+    assert assay("grade", "run.json", "--library", team, "--json").out == before.out
+
+
+def test_a_published_file_that_is_gone_is_noticed(assay: Any, team: Path) -> None:
+    assay("library", "publish", "--library", team)
+    (team / "profiles" / "triage@1.yaml").unlink()
+    assert assay("library", "check", "--library", team).code == 1
+    assert assay("library", "publish", "--library", team).code == 3
+
+
+def test_a_malformed_file_is_not_published_and_nothing_is_written(assay: Any, team: Path) -> None:
+    (team / "profiles" / "worse@1.yaml").write_text(_but("formula: pairwise", "formula: pairwize").replace("profile: triage", "profile: worse"))
+    assert assay("library", "publish", "--library", team).code == 3
+    assert not (team / "published.lock").exists()
+
+
+def test_a_file_named_yml_can_be_published_like_any_other(assay: Any, team: Path) -> None:
+    (team / "profiles" / "triage@1.yaml").rename(team / "profiles" / "triage@1.yml")
+    assert assay("library", "publish", "--library", team, "--json").json() == {"published": ["profiles/triage@1"]}
+    assert assay("library", "check", "--library", team).out.endswith("nothing found.\n")
+    assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
+
+
+def test_a_file_whose_name_and_content_disagree_is_refused(assay: Any, team: Path) -> None:
+    (team / "profiles" / "triage@1.yaml").rename(team / "profiles" / "triage@7.yaml")
+    done = assay("library", "show", "profiles", "triage", "--library", team)
+    assert done.code == 3
+    assert "named 'triage@7' but holds 'triage@1'" in done.err
+
+
+def test_the_newest_version_is_taken_unless_one_is_named(assay: Any, team: Path) -> None:
+    for version in ("2", "10"):
+        (team / "profiles" / f"triage@{version}.yaml").write_text(_but("version: 1", f"version: {version}"))
+    for name, version in (("triage", 10), ("triage@2", 2), ("triage@1", 1)):
+        assert assay("library", "show", "profiles", name, "--library", team, "--json").json()["version"] == version
+
+
+def test_the_library_may_come_from_the_environment(assay: Any, team: Path) -> None:
+    assert assay("library", "show", "profiles", "triage", "--json", env={"ASSAY_LIBRARY": str(team)}).json()["profile"] == "triage"
+
+
+# --- the built-in lock ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_built_in_file_is_published_as_it_is() -> None:
+    lock = json.loads((LIBRARY / "published.lock").read_text())["published"]
+    files = {f"{kind}/{path.stem}": sha256(path.read_bytes()).hexdigest() for kind in KINDS for path in (LIBRARY / kind).iterdir()}
+    assert lock == files
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("policies/workflow@1.yaml", "{grade: A, min: 90}", "{grade: A, min: 85}"), ("profiles/rag@1.yaml", "weight: 0.35", "weight: 0.36")],
+)
+def test_a_changed_built_in_file_fails_the_check_and_is_not_graded_with(own_copy: Any, tmp_path: Path, file: str, old: str, new: str) -> None:
+    assert own_copy.run("versions", "--check").returncode == 0
+    path = own_copy.library / file
+    path.write_text(_but(old, new, path.read_text()))
+    done = own_copy.run("versions", "--check")
+    assert done.returncode != 0
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    refused = own_copy.run("grade", "run.json", "--json")
+    assert refused.returncode == 3
+    assert json.loads(refused.stderr)["error"]["code"] == "LIB-003"
+    assert own_copy.run("library", "publish").returncode == 3
+
+
+def test_versions_check_names_the_changed_file_and_exits_1(own_copy: Any) -> None:
+    path = own_copy.library / "rubrics" / "rag@1.yaml"
+    path.write_text(path.read_text() + "# a word more\n")
+    done = own_copy.run("versions", "--check")
+    assert done.returncode == 1
+    assert "CHANGED rubrics/rag@1: published and changed since" in done.stdout
+    found = json.loads(own_copy.run("versions", "--check", "--json").stdout)
+    assert found["changed"] == ["rubrics/rag@1: published and changed since; put the change into a new version"]
+
+
+def test_versions_check_exits_1_when_a_file_that_grading_needs_has_changed(own_copy: Any) -> None:
+    path = own_copy.library / "policies" / "workflow@1.yaml"
+    path.write_text(_but("min: 90", "min: 85", path.read_text()))
+    done = own_copy.run("versions", "--check")
+    assert done.returncode == 1, done.stderr
+    assert "policies/workflow@1" in done.stdout
+
+
+def test_publishing_the_built_in_shelf_again_changes_nothing_and_a_new_version_is_added(own_copy: Any) -> None:
+    lock = own_copy.library / "published.lock"
+    before = json.loads(lock.read_text())
+    assert own_copy.run("library", "publish").stdout == "nothing is new.\n"
+    assert json.loads(lock.read_text()) == before
+    path = own_copy.library / "policies" / "workflow@2.yaml"
+    path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92"))
+    assert own_copy.run("library", "publish").stdout == "published policies/workflow@2\n"
+    # a new policy is no change of behaviour: the fingerprint is of version 1
+    assert own_copy.run("versions", "--check").returncode == 0
+
+
+def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot_be_published(own_copy: Any) -> None:
+    golden = own_copy.library / "golden" / "scorecards.jsonl"
+    first, *rest = golden.read_text().splitlines()
+    golden.write_text("\n".join([first.replace('"raw_score":1', '"raw_score":0.123'), *rest]) + "\n")
+    done = own_copy.run("versions", "--check")
+    assert done.returncode == 1
+    assert "CHANGED workflow grading: behaviour changed and the version is still gradingSystem/1.0.0" in done.stdout
+    assert "workflow scoring: behaviour changed" not in done.stdout
+    refused = own_copy.run("library", "publish", "--json")
+    assert refused.returncode == 3
+    assert json.loads(refused.stderr)["error"]["code"] == "LIB-003"
+
+
+# --- versions and fingerprints --------------------------------------------------------------------------------------------------------------
+
+
+def test_versions_prints_what_the_contract_says(assay: Any) -> None:
+    done = assay("versions", "--json")
+    found = done.json()
+    assert done.code == 0
+    assert (found["scoringSystem"], found["gradingSystem"]) == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert found["families"]["workflow"] == {"scoring": "scoringSystem/1.0.0", "grading": "gradingSystem/1.0.0"}
+    assert found["published"] == json.loads((LIBRARY / "published.lock").read_text())["published"]
+    assert found["changed"] == []
+
+
+def test_behaviour_is_what_the_lock_says(assay: Any) -> None:
+    assert check(current()) == []
+    done = assay("versions", "--check")
+    assert done.code == 0
+    assert "behaviour is what the versions say." in done.out
+
+
+def _moved() -> set[str]:
+    """Which systems behave otherwise than the lock records."""
+    recorded = json.loads((LIBRARY / "published.lock").read_text())["systems"]["workflow"]
+    return {system.name for system in current() if system.family == "workflow" and system.fingerprint != recorded[system.name]["fingerprint"]}
+
+
+def test_nothing_has_moved_before_something_is_changed() -> None:
+    assert _moved() == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pass_threshold": Decimal("70.01")},
+        {"pass_threshold": Decimal("69.99")},
+        {"floor_cap": "C"},
+        {"floor_cap": "F"},
+        {"shrinkage": {"prior": Decimal("0.51")}},
+        {"shrinkage": {"k": 21}},
+        {"role_floors": {"correctness": Decimal("0.700000001"), "safety": Decimal("0.8")}},
+        {"role_floors": {"correctness": Decimal("0.7"), "safety": Decimal("0.800000001")}},
+        *({"bands": {letter: by}} for letter in "ABCD" for by in (Decimal("-0.01"), Decimal("0.01"))),
+    ],
+    ids=str,
+)
+def test_each_number_of_the_policy_moves_grading_and_only_grading(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
+    made = fingerprint.make_rules
+
+    def changed(policy: Any) -> Any:
+        new = dict(change)
+        if "bands" in new:
+            new["bands"] = [structs.replace(band, min=band.min + new["bands"].get(band.grade, 0)) for band in policy.bands]
+        if "shrinkage" in new:
+            new["shrinkage"] = structs.replace(policy.shrinkage, **new["shrinkage"])
+        return made(structs.replace(policy, **new))
+
+    monkeypatch.setattr(fingerprint, "make_rules", changed)
+    assert _moved() == {"grading"}
+
+
+def _null_passes(card: Any) -> tuple[str, ...]:
+    return tuple(name for name, passed in card.hard_gates.items() if passed is False)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("failed_gates", _null_passes),
+        ("failed_gates", lambda card: ()),
+        ("worse", lambda one, other, bands: other),
+        ("worse", lambda one, other, bands: one),
+        ("effective_floor", lambda criterion, rules: (None, None)),
+        ("band", lambda score, bands: bands[0].grade),
+    ],
+)
+def test_each_rule_of_grading_moves_grading_and_only_grading(monkeypatch: pytest.MonkeyPatch, name: str, instead: Any) -> None:
+    monkeypatch.setattr(rules, name, instead)
+    assert _moved() == {"grading"}
+
+
+def test_a_floor_that_takes_equal_for_missed_moves_grading(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = rules.effective_floor
+
+    def stricter(criterion: Any, given: Any) -> Any:
+        floor, origin = kept(criterion, given)
+        return (None if floor is None else floor + 1), origin
+
+    monkeypatch.setattr(rules, "effective_floor", stricter)
+    assert _moved() == {"grading"}
+
+
+def test_the_shrinkage_moves_grading_and_only_grading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "shrink", lambda norm, *_, **__: norm)
+    assert _moved() == {"grading"}
+
+
+@pytest.mark.parametrize("name", [name for name in FORMULAS if name != "zero_one"])
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_formula_that_is_off_by_a_billionth_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str, by: int) -> None:
+    kept = FORMULAS[name]
+
+    def off(raw: Any, params: Any) -> int:
+        norm = kept.apply(raw, params)
+        return norm + by if 0 < norm < NORM_ONE else NORM_ONE - norm
+
+    monkeypatch.setitem(FORMULAS._entries, name, kept._replace(apply=off))
+    assert _moved() == {"scoring"}
+
+
+def test_the_one_formula_of_the_golden_scorecards_moves_scoring_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = FORMULAS["zero_one"]
+    monkeypatch.setitem(FORMULAS._entries, "zero_one", kept._replace(apply=lambda raw, params: max(0, kept.apply(raw, params) - 1)))
+    assert "scoring" in _moved()
+
+
+@pytest.mark.parametrize("verdict", [True, False, None])
+@pytest.mark.parametrize("name", [name for name in GATES if GATES[name].check is not None])
+def test_a_gate_that_always_says_the_same_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str, verdict: bool | None) -> None:
+    monkeypatch.setitem(GATES._entries, name, GATES[name]._replace(check=lambda run, params: GateResult(verdict, "says so")))
+    assert _moved() == {"scoring"}
+
+
+def test_a_verdict_that_could_improve_a_computed_gate_moves_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = scoring.evaluate
+    monkeypatch.setattr(
+        scoring,
+        "evaluate",
+        lambda gate, run, params, verdict: GateResult(True, "") if verdict is not None and verdict.passed else kept(gate, run, params, verdict),
+    )
+    assert _moved() == {"scoring"}
+
+
+def test_a_verdict_that_does_not_count_moves_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = scoring.evaluate
+    monkeypatch.setattr(scoring, "evaluate", lambda gate, run, params, verdict: kept(gate, run, params, None))
+    assert _moved() == {"scoring"}
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    kept = MEASURES[name]
+    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run: Undetermined("lost")))
+    assert _moved() == {"scoring"}
+    made_up = {"passed": 1, "total": 1} if kept.formula == "ratio" else 0
+    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run: made_up))
+    assert _moved() == {"scoring"}
+
+
+def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in GATES:
+        kept = GATES[name]
+        if kept.check is not None:
+            monkeypatch.setitem(
+                GATES._entries, name, kept._replace(check=lambda run, params, kept=kept: kept.check(run, params)._replace(reason="in other words"))
+            )
+    monkeypatch.setattr(rules, "FLOORS_CLEAR", rules.FLOORS_CLEAR._replace(text="in other words"))
+    assert _moved() == set()
+
+
+def test_a_system_that_is_new_or_moved_without_a_new_version_is_named() -> None:
+    recorded = {
+        "workflow": {
+            "scoring": {"version": "scoringSystem/1.0.0", "fingerprint": "sha256:a"},
+            "grading": {"version": "gradingSystem/1.0.0", "fingerprint": "sha256:b"},
+        }
+    }
+    same = [System("workflow", "scoring", "scoringSystem/1.0.0", "sha256:a"), System("workflow", "grading", "gradingSystem/1.0.0", "sha256:b")]
+    assert check(same, recorded) == []
+    assert [text.split(":")[0] for text in check([same[0]._replace(fingerprint="sha256:c"), same[1]], recorded)] == ["workflow scoring"]
+    assert "is not recorded yet" in check([same[0], same[1]._replace(version="gradingSystem/1.1.0", fingerprint="sha256:d")], recorded)[0]
+    assert "no fingerprint is recorded" in check([System("exam", "scoring", "scoringSystem/1.0.0", "sha256:a")], recorded)[0]
+
+
+# --- schema-of ------------------------------------------------------------------------------------------------------------------------------
+
+SCHEMAS = ("run", "scorecard", "grades", "summary", "profile", "policy", "rubric")
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Any]:
+    found = {}
+    for name in SCHEMAS:
+        done = subprocess.run([sys.executable, "-m", "assay", "schema-of", name], capture_output=True, check=True)
+        found[name] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(schemas: dict[str, Any], name: str) -> None:
+    assert schemas[name]["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert jsonschema_rs.meta.is_valid(schemas[name])
+    assert schemas[name]["additionalProperties"] is False
+    assert not jsonschema_rs.Draft202012Validator(schemas[name]).is_valid({})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_schema_of_a_run_accepts_a_run_of_every_family(schemas: dict[str, Any], family: str) -> None:
+    validator = jsonschema_rs.Draft202012Validator(schemas["run"])
+    assert [error.message for error in validator.iter_errors(run(family))] == []
+
+
+@pytest.mark.parametrize("file", ["runs.jsonl", "scorecards.jsonl"])
+def test_the_schemas_accept_every_golden_input(schemas: dict[str, Any], file: str) -> None:
+    validator = jsonschema_rs.Draft202012Validator(schemas[file[:-7]])
+    documents = [json.loads(line) for line in (LIBRARY / "golden" / file).read_text().splitlines()]
+    assert len(documents) > 30
+    assert [error.message for document in documents for error in validator.iter_errors(document)] == []
+
+
+BROKEN_RUNS: list[dict[str, Any]] = [
+    {"status": None},
+    {"status": "done"},
+    {"workflow": {"id": "w"}},
+    {"dataset": {"id": "d", "version": "1"}},
+    {"run_id": ""},
+    {"run_id": 3},
+    {"outptus": {}},
+    {"steps": {}},
+    {"steps": [{"name": "a"}]},
+    {"steps": [{"name": "a", "status": "succes"}]},
+    {"tokens": -1},
+    {"retries": 1.5},
+    {"tests": {"fail_to_pass": {"passed": 1}}},
+    {"claims": [{"citations": []}]},
+    {"claims": [{"text": "t", "severity": "awful"}]},
+    {"handoff_rules": [["a", "b", "c"]]},
+    {"gates": {"g": {"passed": True, "weight": 2}}},
+    {"gates": {"g": True}},
+    {"scores": {"s": 4}},
+    {"latency_ms": "8s"},
+    {"attempt": 0},
+    {"tags": "nightly"},
+    {"patch_applies": "yes"},
+    {"schema": "assay.run/2"},
+]
+
+
+@pytest.mark.parametrize("change", BROKEN_RUNS, ids=str)
+def test_the_schema_of_a_run_refuses_what_the_reader_refuses(schemas: dict[str, Any], change: dict[str, Any]) -> None:
+    broken = run("rag", **change)
+    if change.get("status", "") is None:
+        assert "status" not in broken
+    assert not jsonschema_rs.Draft202012Validator(schemas["run"]).is_valid(broken)
+    with pytest.raises(package.AssayError):
+        graded(broken)
+
+
+BROKEN_CARDS: list[dict[str, Any]] = [
+    {"hard_gates": {"g": 1}},
+    {"hard_gates": {"g": "pass"}},
+    {"hard_gates": []},
+    {"criteria": {}},
+    {"criteria": [{"name": "c"}]},
+    {"pass_treshold": 70},
+    {"pass_threshold": "70"},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "layer": 4}]},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": "1"}]},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "n": -1}]},
+    {"criteria": [{"name": "", "raw_score": 1, "formula_id": "zero_one", "weight": 1}]},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "floor": 1}]},
+    {"run_id": None},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "critical_floor": {"percent": 70}}]},
+    {"criteria": [{"name": "c", "raw_score": 1, "formula_id": "zero_one", "weight": 1, "floor_override": {"value": 0.2}}]},
+]
+
+
+@pytest.mark.parametrize("change", BROKEN_CARDS, ids=str)
+def test_the_schema_of_a_scorecard_refuses_what_the_reader_refuses(schemas: dict[str, Any], change: dict[str, Any]) -> None:
+    broken = {**scorecard({"norm": 1}), **change}
+    assert not jsonschema_rs.Draft202012Validator(schemas["scorecard"]).is_valid(broken)
+    with pytest.raises(package.AssayError):
+        graded(broken)
+
+
+def test_the_schema_of_a_scorecard_accepts_every_kind_of_criterion(schemas: dict[str, Any]) -> None:
+    card = scorecard(
+        {"norm": 1, "critical_floor": {"norm": 0.5}, "role": "safety", "layer": 2, "n": 0},
+        {"raw_score": {"wins": 1, "losses": 2, "ties": 3}, "formula_id": "pairwise"},
+        {"raw_score": None, "missing": "lost"},
+        {"raw_score": 3, "formula_id": "lower_is_better", "params": {"slo_good": 1, "slo_bad": 5}, "critical_floor": 0.5},
+        {"norm": 1, "floor_override": {"value": {"raw": 0.1}, "reason": "tuned"}},
+        hard_gates={"a": True, "b": False, "c": None},
+        pass_threshold=70.5,
+        tags=["x"],
+        group="g",
+        sample_id="s",
+    )
+    assert [error.message for error in jsonschema_rs.Draft202012Validator(schemas["scorecard"]).iter_errors(card)] == []
+    assert graded(card).grade.grade == "F"
+
+
+def test_a_schema_that_is_not_there_is_misuse_with_the_near_miss(assay: Any) -> None:
+    done = assay("schema-of", "scorecrad")
+    assert (done.code, done.out) == (2, "")
+    assert "Did you mean 'scorecard'?" in done.err
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
+    done = assay("doctor", "--json")
+    found = done.json()
+    assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
+    checks = {check["what"]: check for check in found["checks"]}
+    assert checks["shelf"]["found"] == "8 items, 8 published and unchanged"
+    assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
+    assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
+
+
+def test_doctor_finds_a_spoiled_shelf_and_says_what_to_do(own_copy: Any) -> None:
+    (own_copy.library / "rubrics" / "rag@1.yaml").unlink()
+    done = own_copy.run("doctor")
+    assert done.returncode == 1
+    assert "[FAIL] shelf: " in done.stdout
+    assert "Reinstall Assay" in done.stdout
+
+
+@pytest.mark.parametrize("file", ["policies/workflow@1.yaml", "profiles/rag@1.yaml"])
+def test_doctor_tells_the_whole_story_also_when_grading_itself_is_refused(own_copy: Any, file: str) -> None:
+    path = own_copy.library / file
+    path.write_text(path.read_text() + "# a word more\n")
+    done = own_copy.run("doctor", "--json")
+    assert done.returncode == 1, done.stderr
+    failed = {check["what"] for check in json.loads(done.stdout)["checks"] if not check["ok"]}
+    assert "shelf" in failed
+
+
+def test_doctor_finds_behaviour_that_moved(own_copy: Any) -> None:
+    golden = own_copy.library / "golden" / "formulas.jsonl"
+    golden.write_text("".join(golden.read_text().splitlines(keepends=True)[1:]))
+    done = own_copy.run("doctor", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["ok"]) == (1, False)
+    assert [check["what"] for check in found["checks"] if not check["ok"]] == ["behaviour"]
+
+
+def test_doctor_finds_a_library_folder_that_is_not_there(assay: Any) -> None:
+    done = assay("doctor", env={"ASSAY_LIBRARY": "/nowhere/at/all"})
+    assert done.code == 1
+    assert "/nowhere/at/all" in done.out
+
+
+def test_every_item_on_the_shelf_loads_by_its_id() -> None:
+    shelf = Shelf()
+    for kind in KINDS:
+        for entry in shelf.entries(kind):
+            assert shelf.load(kind, entry.id).id == entry.id
