@@ -830,4 +830,6 @@ def test_a_text_from_python_that_is_no_unicode_is_refused_with_a_known_code(plac
         "output_schema": {"title": lone},
         "claims": [{"text": lone}],
     }
-    refusal(run("rag", **{place: changes[place]}))
+    with pytest.raises(AssayError) as caught:  # JSON cannot bring one; a mapping made in Python can
+        assay.score(run("rag", **{place: changes[place]}))
+    assert caught.value.code == "API-001"

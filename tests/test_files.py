@@ -27,7 +27,7 @@ def refused(path: Path) -> InputError:
     with pytest.raises(InputError) as caught:
         list(stream_documents(str(path)))
     assert caught.value.code in CODES
-    assert str(path) in str(caught.value)
+    assert caught.value.where == str(path)
     return caught.value
 
 

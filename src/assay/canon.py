@@ -12,6 +12,8 @@ from hashlib import sha256
 
 import msgspec
 
+from assay.errors import InputError
+
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 # A number that the encoder may have spelled its own way: a zero after the point at the end, an exponent, minus zero, more digits than fit before one.
@@ -28,7 +30,10 @@ def canonical(value: object) -> bytes:
     >>> canonical({"b": 4.0, "a": [1e21, Decimal("0.10"), -0.0]})
     b'{"a":[1e+21,0.1,0],"b":4}'
     """
-    fast = _encode(value)
+    try:
+        fast = _encode(value)
+    except (UnicodeEncodeError, TypeError) as error:
+        raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
     if b"null" in fast or b"NaN" in fast or b"Inf" in fast:
         _refuse_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))  # the encoder would write NaN as null, which says something else
     if not fast.isascii() and _ASTRAL.search(fast):  # only then do UTF-8 and UTF-16 sort keys differently

@@ -74,6 +74,15 @@ CODES: dict[str, str] = {
 """Every error code with its meaning; `docs/reference/errors.md` is made from it."""
 
 
+def printable(text: str) -> str:
+    r"""Text for a terminal: what would move the cursor, break a line or run backwards is written as an escape.
+
+    >>> printable("r-1\n\x1b[2K")
+    'r-1\\n\\x1b[2K'
+    """
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 class Fault:
     """One thing wrong with one input: where, what, and what to do."""
 
@@ -94,7 +103,7 @@ class Fault:
         """One line for a person: line number, path, message and fix."""
         where = "  ".join(part for part in (f"line {self.line}" if self.line is not None else "", f"{self.path}:" if self.path else "") if part)
         body = f"{self.message} {self.fix}".rstrip()
-        return f"{where} {body}" if where else body
+        return printable(f"{where} {body}" if where else body)
 
     def as_dict(self) -> dict[str, object]:
         """The shape `faults[]` has in every JSON document."""
@@ -115,7 +124,7 @@ class AssayError(Exception):
 
     def __str__(self) -> str:
         head = f"{self.where}: " if self.where else ""
-        return f"{head}{self.message} {self.fix}".rstrip()
+        return printable(f"{head}{self.message} {self.fix}".rstrip())
 
     def __reduce__(self) -> tuple[object, ...]:  # worker processes hand errors to their parent
         return (_rebuild, (type(self), self.__dict__.copy()))
@@ -150,7 +159,7 @@ class InputError(AssayError):
             return super().__str__()
         total = max(self.fault_count, len(self.faults))
         count = f"{total:,} fault{'s' if total != 1 else ''}"
-        lines = [f"{self.where}: {count}" if self.where else count]
+        lines = [printable(f"{self.where}: {count}") if self.where else count]
         lines += [f"  {fault.text()}" for fault in self.faults]
         if total > len(self.faults):
             lines.append(f"  ... and {total - len(self.faults):,} more")

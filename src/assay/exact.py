@@ -27,6 +27,7 @@ SCORE_MAX: int = 100 * SCORE_ONE
 MAX_DIGITS = 100
 """Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
 MAX_EXPONENT = 300
+_LARGE: int = 10**MAX_DIGITS
 
 
 class Ratio(NamedTuple):
@@ -50,7 +51,7 @@ def ratio(value: object) -> Ratio:
     """
     kind = type(value)
     if kind is int:
-        if -(2**332) < value < 2**332:  # type: ignore[operator]  # 2**332 is just below 10**100
+        if -_LARGE < value < _LARGE:  # type: ignore[operator]
             return Ratio(value, 1)  # type: ignore[arg-type]
         raise ValueError(f"the number has more than {MAX_DIGITS} digits")
     if kind is float:
@@ -114,6 +115,7 @@ def norm_of(value: Ratio) -> int:
 
 
 _NORM_STEP = Decimal(1).scaleb(-NORM_DIGITS)
+_SMALLEST = Decimal(1).scaleb(-MAX_EXPONENT)
 
 
 def clamped_norm(value: object) -> int:
@@ -124,7 +126,7 @@ def clamped_norm(value: object) -> int:
     """
     if type(value) is float:
         value = Decimal(repr(value))
-    if type(value) is Decimal and value.is_finite() and 0 < value < 1:
+    if type(value) is Decimal and value.is_finite() and _SMALLEST <= value < 1 and len(str(value)) <= MAX_DIGITS:
         # quantize looks at every digit it is given; scaling the result, of at most 10 digits, is exact
         return int(value.quantize(_NORM_STEP, ROUND_HALF_UP).scaleb(NORM_DIGITS))
     exact = ratio(value)
@@ -139,6 +141,17 @@ def scaled(value: object, digits: int) -> int:
     """
     exact = ratio(value)
     return quantise(exact.num, exact.den, digits)
+
+
+def reach(value: object, digits: int) -> int:
+    """The smallest count of 10**-digits that is at least the number: what a rounded score must reach to reach an edge exactly as it is written.
+
+    >>> reach(70.004, 2), reach(70, 2)
+    (7001, 7000)
+    """
+    exact = ratio(value)
+    scaled: int = exact.num * 10**digits
+    return -(-scaled // exact.den)
 
 
 def whole_weights(weights: Iterable[Ratio]) -> tuple[int, ...]:
@@ -207,12 +220,16 @@ def is_amount(value: object) -> bool:
     kind = type(value)
     if kind is int:
         return 0 <= value < _LARGE  # type: ignore[operator]
-    if kind is Decimal:
-        return value.is_finite() and 0 <= value < _LARGE and len(str(value)) <= MAX_DIGITS  # type: ignore[attr-defined, operator]
-    return kind is float and 0 <= value < _LARGE  # type: ignore[operator]
+    if kind is float:
+        value = Decimal(repr(value))
+    elif kind is not Decimal:
+        return False
+    assert isinstance(value, Decimal)
+    if not value:
+        return value.is_finite() and abs(value.adjusted()) <= MAX_EXPONENT
+    return value.is_finite() and _SMALLEST <= value < _LARGE and len(str(value)) <= MAX_DIGITS
 
 
-_LARGE: int = 10**MAX_DIGITS
 _ADDING = Context(prec=2 * MAX_DIGITS, traps=[Inexact, InvalidOperation])
 
 
@@ -223,20 +240,28 @@ def total(values: Iterable[object], digits: int) -> int:
     60
     """
     values = list(values)
-    if all(type(value) in (int, Decimal) for value in values):
+    if all(is_amount(value) for value in values) and not any(type(value) is float for value in values):
         try:
             added = Decimal(0)
             for value in values:
                 added = _ADDING.add(added, value)  # type: ignore[arg-type]  # traps what it cannot add exactly
-            exact = added.as_integer_ratio()
-            return quantise(exact[0], exact[1], digits)
+            if added.is_finite():
+                exact = added.as_integer_ratio()
+                return quantise(exact[0], exact[1], digits)
         except (Inexact, InvalidOperation):
             pass
-    num, den = 0, 1
-    for value in values:
-        part = ratio(value)
-        num, den = num * part.den + part.num * den, den * part.den
-    return quantise(num, den, digits)
+    parts = [ratio(value) for value in values]
+    common = lcm(*(part.den for part in parts))
+    return quantise(sum(part.num * (common // part.den) for part in parts), common, digits)
+
+
+def norm_text(norm: int) -> str:
+    """A norm as people write it: all its decimals, no trailing zeros.
+
+    >>> norm_text(818181818), norm_text(500000000), norm_text(1000000000)
+    ('0.818181818', '0.5', '1')
+    """
+    return f"{norm // NORM_ONE}.{norm % NORM_ONE:09d}".rstrip("0").rstrip(".")
 
 
 def shown(value: int, digits: int) -> float:

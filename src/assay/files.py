@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Context, Decimal, InvalidOperation
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import jiter
@@ -81,6 +81,7 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     if word:
         return Fault(f"not JSON at column {column}: {word[0].decode()} is no number.", fix="Write null for a missing value.", file=file, line=at_line)
     if text.startswith("EOF"):
+        column = len(data.rstrip(b"\r\n")) if line is not None else column
         return Fault(f"not JSON: it ends in the middle of a value (column {column}).", fix="The file or line is cut off.", file=file, line=at_line)
     seen = f", at {here.decode('utf-8', 'replace')!r}" if here else ""
     return Fault(f"not JSON at column {column}: {text}{seen}.", file=file, line=at_line)
@@ -200,19 +201,34 @@ def open_input(path: str) -> Iterator[IO[bytes]]:
 # --- YAML ---------------------------------------------------------------------------------------------------------------------------------
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {"null": None, "Null": None, "NULL": None, "~": None, "": None, "true": True, "True": True, "false": False, "False": False}
 
 
 def _scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
-    if _INT.fullmatch(text) and len(text) < 100:
+    if _INT.fullmatch(text) and len(text) < 1000:
         return int(text)
-    if text[-1].isdigit() and _FLOAT.fullmatch(text) and len(text) < 100:
-        number = Decimal(text).normalize()
-        return number.quantize(Decimal(1)) if number.as_tuple().exponent > 0 else number  # type: ignore[operator]  # finite, so the exponent is a number
+    if _FLOAT.fullmatch(text) and len(text) < 1000:
+        return _decimal(text)
     return text
+
+
+_EXACTLY = Context(prec=1000)
+
+
+def _decimal(text: str) -> Decimal | str:
+    """A decimal without trailing zeros, so that 0.60 is written as 0.6 ever after. One beyond all measure stays as it is, to be refused where it is used."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if abs(number.adjusted()) > 300:
+        return number
+    return Decimal(int(number)) if exponent > 0 else number.normalize(_EXACTLY) if number.adjusted() < 0 or number != int(number) else Decimal(int(number))
 
 
 def parse_yaml(data: bytes, file: str) -> Document:
@@ -273,6 +289,8 @@ class _YamlBuilder:
         if kind == "ScalarEvent":
             if event.tag is not None and event.tag != "!":
                 self._fault(f"the tag {event.tag} is not allowed.", line)
+            if event.anchor is not None:
+                self._fault("tags and anchors are not allowed.", line, fix="Write the value out.")
             self._put(_scalar(event.value) if event.implicit[0] else event.value, line)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             if event.tag is not None or event.anchor is not None:

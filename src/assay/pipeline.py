@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from msgspec import structs
+from msgspec.json import Encoder
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
@@ -28,10 +30,8 @@ from assay.registry import near_miss
 from assay.scoring.profile import Plan, make_plan
 from assay.scoring.scorecard import score as _score
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 DEFAULT_POLICY = "workflow"
+R = TypeVar("R")
 
 
 class Grader:
@@ -76,7 +76,7 @@ class Grader:
         if self._required is None:
             return scorecard
         absent = {planned.id: None for planned in self._required.gates if planned.id not in scorecard.hard_gates}
-        profile = scorecard.profile or self._required.profile
+        profile = self._required.profile
         if not absent:
             return structs.replace(scorecard, profile=profile)
         reasons = dict.fromkeys(absent, f"no evidence: {profile.id} requires this gate and the scorecard does not have it")
@@ -261,6 +261,20 @@ def _grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
     return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
 
 
+def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
+    """A mapping as a document. What JSON could not say (other keys than text, half a surrogate pair, an object) is refused here, by name."""
+    if not isinstance(value, Mapping):
+        raise EvidenceError("API-001", f"a {what} is a mapping of the shape assay.{what}/1, not {type(value).__name__}.")
+    try:
+        _encode(value)
+        return read(Document(value, what))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise EvidenceError("API-001", f"the {what} holds what JSON cannot say: {error}.") from None
+
+
+_encode = Encoder(decimal_format="number").encode
+
+
 def score(run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: str | None = None) -> Scorecard:
     """Score a run: evaluate its gates and give each criterion its raw score.
 
@@ -274,7 +288,7 @@ def score(run: Run | Mapping[str, Any], *, profile: str | None = None, rubric: s
     >>> card.hard_gates["overall_status_success"], card.hard_gates["answer_grounded"]
     (True, None)
     """
-    record = run if isinstance(run, Run) else read_run(Document(run, "run"))
+    record = run if isinstance(run, Run) else _from_python(run, "run", read_run)
     return _grader(DEFAULT_POLICY, profile, rubric).scorecard(record)
 
 
@@ -289,7 +303,7 @@ def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POL
     >>> result.grade, result.passed, result.weighted_score
     ('C', True, 75.0)
     """
-    record = scorecard if isinstance(scorecard, Scorecard) else read_scorecard(Document(scorecard, "scorecard"))
+    record = scorecard if isinstance(scorecard, Scorecard) else _from_python(scorecard, "scorecard", read_scorecard)
     return _grade(record, _grader(policy, None, None).rules)
 
 

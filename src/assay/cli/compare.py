@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.stream import run_id_digest
-from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence
+from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, printable
 from assay.files import Unread, stream_documents
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Summary
@@ -66,7 +66,7 @@ def _rank(argv: list[str]) -> int:
         one = place.contender
         gates = f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed" if one.gate_failures else "gates pass"
         decided = f"  decided by {place.decided_by}" if place.decided_by else ""
-        sys.stdout.write(f"{place.rank:>4}  {one.id:<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}{decided}\n")
+        sys.stdout.write(f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}{decided}\n")
     return ExitCode.PASSED
 
 
@@ -125,9 +125,9 @@ def _print_summary(block: dict[str, Any]) -> None:
     out.write("\ncriteria                    mean    p5   p50   p95  floor missed  missing\n")
     for name, one in block["criteria"].items():
         numbers = " ".join(f"{one['quantiles'][key]:.3f}" for key in ("p5", "p50", "p95"))
-        out.write(f"  {name[:24]:<24} {one['mean']['value']:.3f} {numbers}  {one['floor_failures']:>12}  {one['missing']:>7}\n")
+        out.write(f"  {printable(name)[:24]:<24} {one['mean']['value']:.3f} {numbers}  {one['floor_failures']:>12}  {one['missing']:>7}\n")
     if block["top_failure_reasons"]:
         out.write("\ntop failure reasons\n")
         for reason in block["top_failure_reasons"]:
-            out.write(f"  {reason['count']:>5}  {reason['reason']}  (for example {reason['example']})\n")
+            out.write(f"  {reason['count']:>5}  {printable(reason['reason'])}  (for example {printable(reason['example'])})\n")
     out.write(f"\nintervals at 95%; policy {', '.join(block['policies'])} · {block['scoringSystem']} · {block['gradingSystem']}\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.stream import Choice, Stopped, Totals, grade_stream
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files import Unread, stream_documents
 from assay.reports.documents import FORMATS, JsonDocument, format_of
 
@@ -191,17 +191,17 @@ def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
     out = sys.stdout
     if not first:
         out.write("\n")
-    head = f"{result['run_id']}: {result['grade']}, {result['weighted_score']:.2f}, {'passed' if result['passed'] else 'not passed'}"
+    head = f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f}, {'passed' if result['passed'] else 'not passed'}"
     out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
     for sentence in result["explanation"]:
-        out.write(f"  {sentence}\n")
+        out.write(f"  {printable(sentence)}\n")
     for name, status in result["hard_gates"].items():
         sign = {"pass": "ok  ", "fail": "FAIL", "undetermined": "??  "}[status["status"]]
-        out.write(opt.paint(f"  [{sign}] {name}: {status['reason']}", *(() if sign == "ok  " else ("red",)), on=on and sign != "ok  ") + "\n")
+        out.write(opt.paint(printable(f"  [{sign}] {name}: {status['reason']}"), *(() if sign == "ok  " else ("red",)), on=on and sign != "ok  ") + "\n")
     for note in (*result["placement"]["notes"], *result["notes"]):
-        out.write(f"  note: {note}\n")
+        out.write(f"  note: {printable(note)}\n")
     chosen = result["selection"]["profile"]
     used = f"profile {chosen.id} ({chosen.why}) · " if chosen is not None else ""
     rubric = result["selection"]["rubric"]
     used += f"rubric {rubric.id} ({rubric.why}) · " if rubric is not None else ""
-    out.write(opt.paint(f"  {used}policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}", "dim", on=on) + "\n")
+    out.write(opt.paint(f"  {used}policy {result['policy']} · {printable(result['scoringSystem'])} · {result['gradingSystem']}", "dim", on=on) + "\n")

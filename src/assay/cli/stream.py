@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import AssayError, Fault, InputError
+from assay.errors import AssayError, Fault, InputError, printable
 from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
@@ -152,7 +152,9 @@ def text_line(graded: Graded) -> bytes:
         why = f"  below floor: {', '.join(grade.floor_failures)}"
     elif not grade.passed:
         why = f"  below {grade.pass_threshold:g}"
-    return f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'}  {grade.run_id}{why}\n".encode("utf-8", "replace")
+    return f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'}  {printable(grade.run_id)}{why}\n".encode(
+        "utf-8", "replace"
+    )
 
 
 class Totals:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas.builtin import BUILTIN
-from assay.formulas.formula import Formula
+from assay.formulas.formula import Formula, refuse_params
 from assay.registry import Registry
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ def formula(formula_id: str) -> Formula:
     if found is None:
         raise FormulaError("SCO-002", f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}", fix="`assay library list formulas` shows them.")
     return found
+
+
+def check_params(formula_id: str, params: Mapping[str, Any]) -> None:
+    """Raise `FormulaError` for an unknown formula, or for parameters it cannot work with."""
+    found = formula(formula_id)
+    refuse_params(params, found.id, found.params)
+    found.check_params(params)
 
 
 def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None) -> int:
@@ -92,8 +99,8 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
     if as_raw is not None and as_norm is not None and as_raw != as_norm:
         raise FormulaError(
             "GRD-104",
-            f"the floor {floor} can be read in two ways: as a raw score of {formula_id} it is the norm {exact.shown(as_raw, 9):g}, as a norm it is"
-            f" {exact.shown(as_norm, 9):g}.",
+            f"the floor {floor} can be read in two ways: as a raw score of {formula_id} it is the norm {exact.norm_text(as_raw)}, as a norm it is"
+            f" {exact.norm_text(as_norm)}.",
             fix=f'Write {{"raw": {floor}}} or {{"norm": {floor}}}.',
         )
     found = as_raw if as_raw is not None else as_norm

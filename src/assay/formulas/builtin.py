@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +22,15 @@ def _shown(value: Ratio) -> str:
 
 
 def _plain(value: Ratio) -> int | Decimal:
-    """A raw score as it would be written; the quotients here all end (their denominators divide a power of ten)."""
-    return value.num if value.den == 1 else (Decimal(value.num) / Decimal(value.den)).normalize()
+    """A raw score as it would be written."""
+    if value.den == 1:
+        return value.num
+    found = _DIVIDING.divide(Decimal(value.num), Decimal(value.den)).normalize(_DIVIDING)
+    return int(found) if found == int(found) else found
+
+
+# More digits than any measured scale has; beyond them the cut goes down, which for `lower_is_better` still reaches the norm.
+_DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 
 
 def _binary(raw: Any, params: Mapping[str, Any]) -> int:
@@ -151,6 +158,9 @@ def _ratio_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
     return {"passed": _count_for(norm, total), "total": total}
 
 
+_PLAIN = (int, float, Decimal)
+
+
 class _Slo(NamedTuple):
     good: Ratio
     bad: Ratio
@@ -158,7 +168,10 @@ class _Slo(NamedTuple):
 
 def _slo(params: Mapping[str, Any]) -> _Slo:
     if len(params) == 2 and "slo_good" in params and "slo_bad" in params:
-        return _slo_of(params["slo_good"], params["slo_bad"])
+        good, bad = params["slo_good"], params["slo_bad"]
+        if type(good) in _PLAIN and type(bad) in _PLAIN:
+            return _slo_of(good, bad)
+        return _slo_of.__wrapped__(good, bad)  # what is no number cannot be a key of the cache; it is refused here
     refuse_params(params, "lower_is_better", ("slo_good", "slo_bad"))
     for name in ("slo_good", "slo_bad"):
         if name not in params:
@@ -280,6 +293,7 @@ BUILTIN: tuple[Formula, ...] = (
         source=_SOURCE,
         apply=_lower_is_better,
         invert=_lower_is_better_raw,
+        check_params=_slo,
     ),
     Formula(
         id="ratio",

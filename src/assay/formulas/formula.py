@@ -36,6 +36,8 @@ class Formula(NamedTuple):
     """Raw score and parameters to a norm in billionths; raises `FormulaError`."""
     invert: Callable[[int, Any, Mapping[str, Any]], Any]
     """The nearest raw score whose norm is at least the given one (for `lower_is_better`: the largest); None when there is no single one."""
+    check_params: Callable[[Mapping[str, Any]], object] = dict
+    """Raises `FormulaError` for parameters this formula cannot work with."""
     steps: bool = False
     """True where only whole steps exist between two norms, so that a change has to land on one."""
 

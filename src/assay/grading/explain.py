@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
+from assay.exact import norm_text
 from assay.grading.moves import Move, moves
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def _points(units: int) -> str:
     return f"{units / 100:.2f}"
 
 
-def _norm(units: int) -> str:
-    return f"{exact.shown(units, exact.NORM_DIGITS):.9f}".rstrip("0").rstrip(".")
+def _threshold(grade: Grade) -> str:
+    written = grade.pass_threshold
+    return f"{written:.2f}" if exact.scaled(written, 2) == grade.threshold_units and written == round(written, 2) else f"{written!r}"
 
 
 def _article(letter: str) -> str:
@@ -66,8 +68,8 @@ def _verdict(grade: Grade) -> str:
     if grade.reason == "critical_floor_failure":
         return f"Grade {grade.grade}, {outcome}: {', '.join(grade.floor_failures)} missed the critical floor."
     if grade.reason == "below_pass_threshold":
-        return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_points(grade.threshold_units)}."
-    reached = f"the score {_points(grade.score_units)} reaches the threshold {_points(grade.threshold_units)}"
+        return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_threshold(grade)}."
+    reached = f"the score {_points(grade.score_units)} reaches the threshold {_threshold(grade)}"
     return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and {reached}."
 
 
@@ -105,11 +107,11 @@ def _floors(grade: Grade, standing: str) -> list[str]:
         if item.floor_failed:
             effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing else ""
             said.append(
-                f"{item.name} is {_norm(item.norm_units)}, {_norm(item.floor_units - item.norm_units)} below its floor of"
-                f" {_norm(item.floor_units)} ({_floor_origin(item)}){effect}."
+                f"{item.name} is {norm_text(item.norm_units)}, {norm_text(item.floor_units - item.norm_units)} below its floor of"
+                f" {norm_text(item.floor_units)} ({_floor_origin(item)}){effect}."
             )
         elif item.floor_from == "override":
-            said.append(f"{item.name} keeps its floor of {_norm(item.floor_units)} ({_floor_origin(item)}).")
+            said.append(f"{item.name} keeps its floor of {norm_text(item.floor_units)} ({_floor_origin(item)}).")
     return said
 
 
@@ -131,7 +133,7 @@ def _contributions(grade: Grade) -> list[str]:
         got = exact.quantise(100 * weight * item.norm_units, total * exact.NORM_ONE, 2)
         said.append(
             f"{item.name} brings {_points(got)} of {_points(best)} points"
-            f" ({_raw(item.criterion.raw_score)} is {_norm(item.norm_units)} by {item.criterion.formula_id})."
+            f" ({_raw(item.criterion.raw_score)} is {norm_text(item.norm_units)} by {item.criterion.formula_id})."
         )
     return said
 
@@ -158,14 +160,14 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
         return said
     if gain is not None:
         said.append(
-            f"A better grade needs one change at the least: {gain.criterion} from {_norm(gain.before)} to {_norm(gain.after)}{_raw_target(gain)}."
+            f"A better grade needs one change at the least: {gain.criterion} from {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}."
             f" That gives {_article(gain.grade)}."
         )
     elif now != grade.bands[0].grade:
         said.append("No single criterion can reach the next letter alone.")
     if lose is not None:
         said.append(
-            f"The {now} is lost if {lose.criterion} falls from {_norm(lose.before)} to {_norm(lose.after)}"
+            f"The {now} is lost if {lose.criterion} falls from {norm_text(lose.before)} to {norm_text(lose.after)}"
             f"{', or if any gate fails' if grade.scorecard.hard_gates else ''}."
         )
     return said
@@ -181,7 +183,7 @@ def _notes(grade: Grade) -> list[str]:
     letter = grade.grade
     floored = [item for item in grade.criteria if item.floor_units is not None]
     thin = [
-        f"{item.name} keeps its floor by {_norm(item.norm_units - (item.floor_units or 0))}"
+        f"{item.name} keeps its floor by {norm_text(item.norm_units - (item.floor_units or 0))}"
         for item in floored
         if not item.floor_failed and item.norm_units - (item.floor_units or 0) < grade.comfortable_margin
     ]
@@ -191,7 +193,7 @@ def _notes(grade: Grade) -> list[str]:
         notes.append(
             "A: all gates pass"
             + (
-                f", but {'; '.join(thin)}, less than the margin of {_norm(grade.comfortable_margin)} that an A should have."
+                f", but {'; '.join(thin)}, less than the margin of {norm_text(grade.comfortable_margin)} that an A should have."
                 if thin
                 else " and every floor is kept with margin."
                 if floored
@@ -209,7 +211,7 @@ def _notes(grade: Grade) -> list[str]:
     elif letter == "F":
         notes.append("F: the score itself is below every passing band.")
     if grade.passed and letter == grade.bands[-1].grade:
-        notes.append(f"It passes only because its threshold is {_points(grade.threshold_units)}; the guide calls an F release-blocking.")
+        notes.append(f"It passes only because its threshold is {_threshold(grade)}; the guide calls an F release-blocking.")
     roles = {item.criterion.role for item in grade.criteria}
     notes += [f"No criterion has the role {role}: its floor is not applicable here." for role in grade.floor_roles if role not in roles]
     if any(item.criterion.layer == 2 for item in grade.criteria):

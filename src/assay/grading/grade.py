@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, floor_norm, formula
+from assay.formulas import FORMULAS, check_params, floor_norm, formula
 from assay.grading import rules as rule
 from assay.records.grade import GRADING_SYSTEM, Finding, Grade, GradedCriterion
 from assay.registry import identifier_fault
@@ -41,10 +41,10 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
     try:
         weights = _whole(*[criterion.weight for criterion in criteria])
         total = sum(weights)
-        threshold = rules.threshold if scorecard.pass_threshold is None else exact.scaled(scorecard.pass_threshold, exact.SCORE_DIGITS)
+        threshold = rules.threshold if scorecard.pass_threshold is None else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
     except (ValueError, TypeError):
         raise _refused(scorecard) from None
-    if total <= 0 or not 0 <= threshold <= SCORE_MAX or len({criterion.name for criterion in criteria}) != len(criteria):
+    if total <= 0 or not _is_threshold(scorecard.pass_threshold) or len({criterion.name for criterion in criteria}) != len(criteria):
         raise _refused(scorecard)
     pull = rules.shrinkage
     top = top_adjusted = 0
@@ -57,6 +57,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
             if raw is None:
                 if criterion.missing is None:
                     raise _refused(scorecard)
+                check_params(criterion.formula_id, criterion.params)
                 norm = adjusted = 0  # not shrunk: a score that nobody took must not drift up towards the prior
                 missing = True
             else:
@@ -112,7 +113,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
                 "pass_threshold",
                 True,
                 "",
-                f"the scorecard sets the threshold to {exact.shown(threshold, 2):g}; the policy's is {exact.shown(rules.threshold, 2):g}",
+                f"the scorecard sets the threshold to {scorecard.pass_threshold}; the policy's is {rules.pass_threshold}",
             )
         )
     return Grade(
@@ -123,6 +124,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
         score_units=score,
         adjusted_score_units=adjusted_score,
         threshold_units=threshold,
+        threshold=rules.pass_threshold if scorecard.pass_threshold is None else scorecard.pass_threshold,
         reason=reason,
         hard_gate_failures=gate_failures,
         floor_failures=tuple(floor_failures),
@@ -142,6 +144,14 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
 
 _ABOVE = Finding("pass_threshold", False, "", "the score reaches the threshold")
 _BELOW = Finding("pass_threshold", True, "", "the score is below the threshold")
+
+
+def _is_threshold(value: Any) -> bool:
+    """Whether it lies in 0..100, as it is written. None stands for the policy's."""
+    if value is None:
+        return True
+    found = exact.ratio(value)
+    return 0 <= found.num <= 100 * found.den
 
 
 def _refused(scorecard: Scorecard) -> EvidenceError:
@@ -173,7 +183,8 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
         faults.append(Fault("all weights are zero, so there is nothing to weigh.", code="SCO-004", path="criteria"))
     if scorecard.pass_threshold is not None:
         try:
-            if not 0 <= exact.scaled(scorecard.pass_threshold, exact.SCORE_DIGITS) <= SCORE_MAX:
+            exact.ratio(scorecard.pass_threshold)
+            if not _is_threshold(scorecard.pass_threshold):
                 faults.append(Fault(f"is {scorecard.pass_threshold}, outside 0..100.", code="GRD-105", path="pass_threshold"))
         except ValueError as error:
             faults.append(Fault(f"must be a number; {error}.", code="GRD-105", path="pass_threshold"))
@@ -194,11 +205,13 @@ def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
                     fix="A scorecard states every score, or why there is none in `missing`.",
                 )
             )
-    else:
-        try:
+    try:
+        if criterion.raw_score is None:
+            check_params(criterion.formula_id, criterion.params)
+        else:
             formula(criterion.formula_id).apply(criterion.raw_score, criterion.params)
-        except FormulaError as error:
-            faults.append(Fault(error.message, code=error.code, path=f"{at}.raw_score", fix=error.fix))
+    except FormulaError as error:
+        faults.append(Fault(error.message, code=error.code, path=f"{at}.raw_score", fix=error.fix))
     for key, floor in (("critical_floor", criterion.critical_floor), ("floor_override", criterion.floor_override and criterion.floor_override.value)):
         if floor is not None and criterion.formula_id in FORMULAS:
             try:

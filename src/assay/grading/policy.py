@@ -87,7 +87,10 @@ class Rules(NamedTuple):
 
     policy: str
     digest: str
+    pass_threshold: Any
+    """As the policy writes it."""
     threshold: int
+    """The hundredths that a score must reach."""
     bands: tuple[Band, ...]
     role_floors: dict[str, int]
     cap: str
@@ -102,13 +105,14 @@ def make_rules(policy: Policy) -> Rules:
     return Rules(
         policy=policy.id,
         digest=digest(policy),
-        threshold=exact.scaled(policy.pass_threshold, exact.SCORE_DIGITS),
-        bands=tuple(Band(band.grade, exact.scaled(band.min, exact.SCORE_DIGITS)) for band in policy.bands),
+        pass_threshold=policy.pass_threshold,
+        threshold=exact.reach(policy.pass_threshold, exact.SCORE_DIGITS),
+        bands=tuple(Band(band.grade, exact.reach(band.min, exact.SCORE_DIGITS)) for band in policy.bands),
         role_floors={role: exact.scaled(floor, exact.NORM_DIGITS) for role, floor in policy.role_floors.items()},
         cap=policy.floor_cap,
         shrinkage=exact.shrinkage(exact.ratio(policy.shrinkage.prior), exact.ratio(policy.shrinkage.k)),
         comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
-        tie_window=exact.scaled(policy.ranking.tie_window, exact.SCORE_DIGITS),
+        tie_window=exact.reach(policy.ranking.tie_window, exact.SCORE_DIGITS),
         inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
     )
 

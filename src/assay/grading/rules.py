@@ -62,10 +62,14 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     found = []
     for item in criteria:
         if item.floor_failed and item.floor_units is not None:
-            short = exact.shown(item.floor_units - item.norm_units, exact.NORM_DIGITS)
-            floor = exact.shown(item.floor_units, exact.NORM_DIGITS)
+            short, floor = exact.norm_text(item.floor_units - item.norm_units), exact.norm_text(item.floor_units)
             found.append(
-                Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} is {item.norm:g}, {short:g} below its floor of {floor:g}")
+                Finding(
+                    "critical_floors",
+                    True,
+                    item.criterion.name,
+                    f"{item.criterion.name} is {exact.norm_text(item.norm_units)}, {short} below its floor of {floor}",
+                )
             )
         if item.floor_from == "override" and item.criterion.floor_override is not None:
             found.append(

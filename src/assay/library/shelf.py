@@ -107,25 +107,22 @@ class Shelf:
     def profile(self, name: str) -> Profile:
         """A profile by name, alias letter, `name@version` or path."""
         if len(name) == 1:
-            for entry in self.entries("profiles"):
-                found: Profile = self.load("profiles", entry.id)
-                if found.alias == name:
-                    return found
+            aliased = [(_version_key(entry.version), entry.id) for entry in self.entries("profiles") if self.load("profiles", entry.id).alias == name]
+            if aliased:
+                name = max(aliased)[1]
         loaded: Profile = self.load("profiles", name)
         return loaded
 
     def profile_for_family(self, family: str) -> Profile:
-        """The newest profile that serves a family. There is no default: a family nobody serves is an error."""
+        """The profile that serves a family: the one with its name, else another, the newest version. There is no default."""
         found: list[tuple[Any, Profile]] = []
         families = []
-        for entry in self.entries("profiles"):
-            if entry.name == family:  # the usual case, without loading the others
-                return self.profile(family)
         for entry in self.entries("profiles"):
             profile = self.profile(entry.id)
             families.append(profile.family)
             if profile.family == family:
-                found.append((_version_key(entry.version), profile))
+                # the profile with the family's own name comes before others that serve it too
+                found.append(((entry.name == family, _version_key(entry.version), entry.name), profile))
         if not found:
             raise ShelfError(
                 "SCO-010",
@@ -197,7 +194,8 @@ def changed(shelf: Shelf) -> list[str]:
     found = []
     for root in shelf.roots:
         for key, digest in sorted(published(root).items()):
-            path = os.path.join(root, *key.split("/")) + ".yaml"
+            stem = os.path.join(root, *key.split("/"))
+            path = next((stem + ending for ending in (".yaml", ".yml") if os.path.exists(stem + ending)), stem + ".yaml")
             try:
                 with open(path, "rb") as stream:
                     data = stream.read()

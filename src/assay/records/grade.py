@@ -79,6 +79,9 @@ class Grade(Struct, frozen=True, kw_only=True):
     score_units: int
     adjusted_score_units: int
     threshold_units: int
+    """The hundredths that the score must reach."""
+    threshold: Any
+    """The same, as it was written."""
     reason: str
     hard_gate_failures: tuple[str, ...]
     floor_failures: tuple[str, ...]
@@ -109,7 +112,7 @@ class Grade(Struct, frozen=True, kw_only=True):
     @property
     def pass_threshold(self) -> float:
         """The score from which a run passes."""
-        return exact.shown(self.threshold_units, exact.SCORE_DIGITS)
+        return float(self.threshold)
 
     @property
     def scoring_system(self) -> str:

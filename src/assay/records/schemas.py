@@ -60,6 +60,8 @@ def _worded(kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationErro
         elif keyword == "enum":
             options = [str(option) for option in about.options]
             yield path, f"{_short(error.instance)} is not one of {', '.join(options)}.{near_miss(str(error.instance), options)}"
+        elif keyword == "pattern" and about.pattern == r"\S":
+            yield path, "says nothing."
         elif keyword == "type":
             types = about.types
             expected = " or ".join(types) if isinstance(types, list) else str(types)

@@ -37,7 +37,7 @@ class FloorOverride(_Record, frozen=True):
     """A floor below the one a role demands, with the reason that the report shows."""
 
     value: Floor
-    reason: Annotated[str, Meta(min_length=1)]
+    reason: Annotated[str, Meta(pattern=r"\S")]
 
 
 class Criterion(_Record, frozen=True):

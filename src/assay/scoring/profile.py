@@ -97,6 +97,8 @@ def load_profile(document: Document) -> Profile:
             )
         elif gate is not None and ref.verdict and gate.check is not None:
             faults.add(("gates", index, "verdict"), f"'{ref.id}' is computed from evidence and cannot be left to a verdict.", "Remove the key.")
+        if "minimum" in ref.params and not _is_share(ref.params["minimum"]):
+            faults.add(("gates", index, "params", "minimum"), f"the share is {ref.params['minimum']!r}; it must be a number above 0 and at most 1.")
         for name in ref.params:
             known = dict(gate.params) if gate is not None else {}
             if name not in known:
@@ -111,6 +113,12 @@ def load_profile(document: Document) -> Profile:
             continue
         if set(item.params) != set(found.params):
             faults.add((*at, "params"), f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not {', '.join(item.params) or 'none'}.")
+        else:
+            try:
+                found.check_params(item.params)
+            except FormulaError as error:
+                faults.add((*at, "params"), error.message)
+                continue
         measure = MEASURES.get(item.measure) if item.measure is not None else None
         if measure is None and item.measure is not None:
             faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
@@ -124,6 +132,13 @@ def load_profile(document: Document) -> Profile:
                     faults.add((*at, key), str(error))
     faults.raise_if_any()
     return profile
+
+
+def _is_share(value: Any) -> bool:
+    if not exact.is_number(value):
+        return False
+    found = exact.ratio(value)
+    return 0 < found.num <= found.den
 
 
 class PlannedGate(NamedTuple):
@@ -159,9 +174,14 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
     gates = tuple(PlannedGate(ref.id, GATES.get(ref.id), {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params}) for ref in refs.values())
     criteria, notes = _overridden(profile, rubric)
-    digests = {"profile": digest(profile)}
+    # the order of gates and criteria in the file means nothing
+    digests = {
+        "profile": digest(
+            structs.replace(profile, gates=sorted(profile.gates, key=lambda ref: ref.id), criteria=sorted(profile.criteria, key=lambda item: item.id))
+        )
+    }
     if rubric is not None:
-        digests["rubric"] = digest(rubric)
+        digests["rubric"] = digest(structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name)))
     return Plan(
         Selection(id=profile.id, why=why),
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
@@ -187,13 +207,19 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
                     "SCO-012", f"the rubric {rubric.id} names '{item.name}', which {profile.id} measures from the evidence; a judge cannot replace that."
                 )
             changes: dict[str, Any] = {"weight": item.weight, "formula": item.formula_id, "params": {}, "label": item.label or before.label}
-            # a rubric may raise a floor and never drop one: without a floor of its own the profile's stays
-            if floor is not None:
+            # A rubric may raise a floor. It lowers or drops one only by an override with a reason.
+            floors = [] if floor is None else [floor_norm(floor, item.formula_id, {})]
+            if before.critical_floor is not None:
+                floors.append(floor_norm(before.critical_floor, before.formula, before.params))
+            changes["critical_floor"] = {"norm": exact.shown(max(floors), exact.NORM_DIGITS)} if floors else None
+            if floor is not None and max(floors) == floor_norm(floor, item.formula_id, {}):
                 changes["critical_floor"] = floor
-            elif before.critical_floor is not None:
-                changes["critical_floor"] = {"norm": floor_as_norm(before)}
-            if item.floor_override is not None:
-                changes["floor_override"] = item.floor_override
+            override = item.override()
+            if override is not None:
+                changes["floor_override"] = override
+            elif before.floor_override is not None:
+                lowered = exact.shown(floor_norm(before.floor_override.value, before.formula, before.params), exact.NORM_DIGITS)
+                changes["floor_override"] = structs.replace(before.floor_override, value={"norm": lowered})
             if item.role is not None:
                 if before.role is not None and item.role != before.role:
                     raise ShelfError("SCO-012", f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in {profile.id} it is '{before.role}'.")
@@ -212,14 +238,9 @@ def _overridden(profile: Profile, rubric: Rubric | None) -> tuple[list[ProfileCr
             formula=item.formula_id,
             role=item.role,
             critical_floor=floor,
-            floor_override=item.floor_override,
+            floor_override=item.override(),
         )
         added.append(item.name)
     kept = [name for name in own if name not in changed and name not in added]
     parts = [f"changes {', '.join(changed)}" if changed else "", f"adds {', '.join(added)}" if added else "", f"leaves {', '.join(kept)}" if kept else ""]
     return list(own.values()), (f"rubric {rubric.id} over {profile.id}: " + "; ".join(part for part in parts if part),)
-
-
-def floor_as_norm(item: ProfileCriterion) -> float:
-    """The criterion's own floor on 0..1."""
-    return exact.shown(floor_norm(item.critical_floor, item.formula, item.params), exact.NORM_DIGITS)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
-from assay import exact
 from assay.errors import FormulaError
-from assay.formulas import SCALES, floor_norm, formula, scale_norm
+from assay.formulas import SCALES, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride
+from assay.scoring.gates import GATES
 from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
     from assay.files import Document
 
-Text = Annotated[str, Meta(min_length=1)]
+Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
 
 
 class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -30,7 +30,7 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     definition: Text
     evidence_required: Annotated[list[Text], Meta(min_length=1)]
     scale: tuple[int, int]
-    anchors: dict[str, Text]
+    anchors: dict[str, str]
     weight: Number
     critical_floor: Floor = None
     floor_override: FloorOverride | None = None
@@ -47,6 +47,12 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if self.critical_floor is None or isinstance(self.critical_floor, dict):
             return self.critical_floor
         return {"raw": self.critical_floor}
+
+    def override(self) -> FloorOverride | None:
+        """The override with its unit, read the same way."""
+        if self.floor_override is None or isinstance(self.floor_override.value, dict):
+            return self.floor_override
+        return FloorOverride(value={"raw": self.floor_override.value}, reason=self.floor_override.reason)
 
 
 class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -67,33 +73,43 @@ class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def load_rubric(document: Document) -> Rubric:
     """A rubric from its file, or an error with every fault and its line."""
     faults = Faults(document)
+    if isinstance(document.tree, dict):
+        _check_meaning(document.tree.get("criteria"), faults)
     rubric = read_shelf_record(document, Rubric, faults)
     faults.check_names(("criteria",), ((index, item.name) for index, item in enumerate(rubric.criteria)))
     faults.check_weights(("criteria",), [item.weight for item in rubric.criteria])
-    for index, item in enumerate(rubric.criteria):
+    faults.raise_if_any()
+    return rubric
+
+
+def _check_meaning(criteria: Any, faults: Faults) -> None:
+    """What the shape alone cannot tell, of each criterion that has its shape; a fault of shape in one must not hide what is wrong with another."""
+    for index, tree in enumerate(criteria if isinstance(criteria, list) else ()):
+        try:
+            item = convert(tree, RubricCriterion)
+        except ValidationError:
+            continue
         at = ("criteria", index)
         low, high = item.scale
+        if item.name in GATES:
+            faults.add((*at, "name"), f"'{item.name}' is a gate; a gate carries no weight.", "Give the criterion a name of its own.")
         if item.scale not in SCALES:
             known = ", ".join(f"[{lo}, {hi}]" for lo, hi in SCALES)
             faults.add((*at, "scale"), f"no formula reads the scale [{low}, {high}].", f"The scales are {known}.")
             continue
         points = [str(point) for point in range(low, high + 1)]
         for point in points:
-            if point not in item.anchors:
+            if not item.anchors.get(point, "").strip():
                 faults.add((*at, "anchors"), f"no text for score {point} of the scale {low}..{high}.", f'Add an anchor "{point}".')
         for point in item.anchors:
             if point not in points:
                 faults.add((*at, "anchors", point), f'the anchor "{point}" is no point of the scale {low}..{high}.', "Remove it, or mend the scale.")
-        for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
+        if item.floor_override is not None and item.floor_override.value is None:
+            faults.add((*at, "floor_override"), "the override names no floor.", "Give it a `value`.")
+        for key, floor in (("critical_floor", item.floor()), ("floor_override", item.floor_override and item.floor_override.value)):
             if floor is None:
                 continue
             try:
-                if isinstance(floor, dict):
-                    floor_norm(floor, formula(item.formula_id).id, {})
-                else:
-                    exact.ratio(floor)
-                    scale_norm(floor, low, high)
-            except (FormulaError, ValueError) as error:
+                floor_norm(floor if isinstance(floor, dict) else {"raw": floor}, item.formula_id, {})
+            except FormulaError as error:
                 faults.add((*at, key), str(error))
-    faults.raise_if_any()
-    return rubric

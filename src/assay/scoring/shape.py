@@ -53,17 +53,18 @@ class Faults:
 
     def check_weights(self, path: Path, weights: list[Any]) -> None:
         """Weights are numbers, none is negative, and one at least counts."""
-        total = 0
+        zero = bool(weights)
         for index, weight in enumerate(weights):
             try:
                 value = exact.ratio(weight)
             except ValueError as error:
                 self.add((*path, index, "weight"), f"the weight must be a number; {error}.")
-                return
+                zero = False
+                continue
             if value.num < 0:
                 self.add((*path, index, "weight"), f"the weight is {weight}, below zero.")
-            total += abs(value.num)
-        if weights and total == 0:
+            zero = zero and value.num == 0
+        if zero:
             self.add(path, "all weights are zero, so there is nothing to weigh.")
 
     def raise_if_any(self) -> None:
