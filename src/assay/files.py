@@ -166,10 +166,15 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
         return Unread(Fault(f"is longer than {MAX_LINE // 2**20} MiB.", code="FIL-004", file=name, line=number, fix="The rest of the file was not read."))
     try:
         return Document(parse_json(data), name, number)
-    except ValueError as error:
-        if not data.strip():
+    except ValueError:
+        text = data.rstrip(b"\r\n")
+        if not text.strip():
             return None
-        return Unread(json_fault(error, data, file=name, line=number))
+        try:
+            parse_json(text)  # again without the line's end, which would be the fault of a line that is cut off inside a text
+        except ValueError as worse:
+            error = worse
+        return Unread(json_fault(error, text, file=name, line=number))
 
 
 @contextmanager

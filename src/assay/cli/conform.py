@@ -9,8 +9,8 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
-from assay.files import atomic_write, read_json
-from assay.reports.documents import plain, pretty
+from assay.files import atomic_write, parse_json, read_json
+from assay.reports.documents import encode, pretty
 
 TOLERANCE = Decimal("1e-9")
 
@@ -63,7 +63,7 @@ def _run_case(case: dict[str, Any]) -> dict[str, Any]:
         actual = {"error": error.code, "message": error.message}
     except Exception as error:  # an operation never raises out of conform; a fault of ours is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
-    found["actual"] = plain(actual)
+    found["actual"] = parse_json(encode(actual))
     if "expected" not in case:
         found["status"] = "computed"
         return found
@@ -73,7 +73,7 @@ def _run_case(case: dict[str, Any]) -> dict[str, Any]:
     found["status"] = "passed" if difference is None else "failed"
     if difference is not None:
         found["difference"] = difference
-        found["expected"] = plain(case["expected"])
+        found["expected"] = case["expected"]
     return found
 
 

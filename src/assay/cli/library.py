@@ -158,7 +158,8 @@ def _versions(argv: list[str]) -> int:
     else:
         sys.stdout.write(f"{document['scoringSystem']}\n{document['gradingSystem']}\n")
         for system in now:
-            sys.stdout.write(f"{system.family} {system.name}: {system.fingerprint[:19]}...\n")
+            shown = f"{system.fingerprint[:19]}..." if system.fingerprint.startswith("sha256:") else system.fingerprint
+            sys.stdout.write(f"{system.family} {system.name}: {shown}\n")
         for key in document["published"]:
             sys.stdout.write(f"published {key}\n")
         if options.check:

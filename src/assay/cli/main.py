@@ -6,7 +6,7 @@ import os
 import sys
 
 from assay import __version__
-from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode
+from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "the main job on bundled examples: all families graded, a report written"),
@@ -51,7 +51,7 @@ def run(argv: list[str]) -> int:
         sys.stdout.write(f"assay {__version__}\n")
         return ExitCode.PASSED
     if verb not in VERBS:
-        return _unknown(verb)
+        return _unknown(verb, as_json="--json" in argv)
     as_json = "--json" in argv
     from importlib import import_module
 
@@ -83,13 +83,13 @@ def run(argv: list[str]) -> int:
         return ExitCode.FAULT
 
 
-def _unknown(verb: str) -> int:
-    if not verb:
+def _unknown(verb: str, *, as_json: bool) -> int:
+    if not verb or verb == "--json":
         sys.stderr.write(_help())
         return ExitCode.MISUSE
     from assay.registry import near_miss
 
-    sys.stderr.write(f"assay: there is no verb '{verb}'.{near_miss(verb, VERBS)} `assay --help` lists them.\n")
+    _complain(UsageError("CLI-001", f"there is no verb '{verb}'.{near_miss(verb, VERBS)}", fix="`assay --help` lists them."), as_json=as_json)
     return ExitCode.MISUSE
 
 

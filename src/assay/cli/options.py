@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        self.exit(2, f"assay: {message}\n{self.format_usage()}")
+        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
 
 
 def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
@@ -68,7 +68,10 @@ def add_output(made: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
 def outputs(options: argparse.Namespace) -> list[str]:
     """The output files, each with an extension that this verb writes."""
     seen: set[str] = set()
+    inputs = {os.path.realpath(path) for path in getattr(options, "files", ()) if path != "-"}
     for path in options.output:
+        if os.path.realpath(path) in inputs:
+            raise UsageError("CLI-001", f"'{path}' is read and would be overwritten.", fix="Write to another file.")
         extension = os.path.splitext(path)[1]
         if extension not in options.formats:
             raise UsageError("CLI-001", f"the extension of '{path}' is none this verb writes.", fix=f"They are {', '.join(options.formats)}.")

@@ -86,10 +86,10 @@ class Worker:
             return [document.fault]
         try:
             graded = self.grader.grade(document)
+            grade = graded.grade
+            outputs = tuple([encoder(graded) for encoder in self.encoders])
         except InputError as error:
-            return list(error.faults)
-        grade = graded.grade
-        outputs = tuple([encoder(graded) for encoder in self.encoders])
+            return list(error.faults) or [Fault(error.message, code=error.code, file=document.file, line=document.line, fix=error.fix)]
         return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, outputs)
 
     def block(self, block: Block) -> list[Piece | list[Fault]]:
@@ -112,9 +112,20 @@ _worker: Worker
 def _start(choice: Choice, formats: tuple[str, ...]) -> None:
     """Begin a worker process. An interrupt is the parent's to handle; the workers end when it says so."""
     global _worker
+    import multiprocessing
+    import threading
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # a parent that is killed takes its workers along
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _worker = Worker(choice, encoders(formats))
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _work(block: Block) -> list[Piece | list[Fault]]:

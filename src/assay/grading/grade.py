@@ -195,16 +195,9 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
 
 def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
     faults = []
-    if criterion.raw_score is None:
-        if criterion.missing is None:
-            faults.append(
-                Fault(
-                    "the raw score is missing.",
-                    code="GRD-103",
-                    path=f"{at}.raw_score",
-                    fix="A scorecard states every score, or why there is none in `missing`.",
-                )
-            )
+    if criterion.raw_score is None and criterion.missing is None:
+        fix = "A scorecard states every score, or why there is none in `missing`."
+        faults.append(Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix=fix))
     try:
         if criterion.raw_score is None:
             check_params(criterion.formula_id, criterion.params)

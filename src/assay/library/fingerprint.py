@@ -20,6 +20,8 @@ from assay.library.shelf import BUILTIN, Shelf, changed, published, systems
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import SCORING_SYSTEM
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.profile import make_plan
 from assay.scoring.scorecard import score
 
@@ -55,6 +57,7 @@ def scoring_fingerprint() -> str:
         profile = shelf.profile(run.workflow.profile or f"{run.workflow.family}@1")
         rubric = shelf.rubric(run.workflow.rubric) if run.workflow.rubric else None
         found.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
+        found.append([None if isinstance(taken, Undetermined) else taken for taken in (MEASURES[name].take(run) for name in MEASURES)])
     return digest(found)
 
 
@@ -101,11 +104,15 @@ class System(NamedTuple):
 
 
 def current() -> list[System]:
-    """Every system as it behaves now."""
-    return [
-        System("workflow", "scoring", SCORING_SYSTEM, scoring_fingerprint()),
-        System("workflow", "grading", GRADING_SYSTEM, grading_fingerprint()),
-    ]
+    """Every system as it behaves now. One that cannot run, because a file it needs has changed, has the reason for a fingerprint."""
+    found = []
+    for name, version, take in (("scoring", SCORING_SYSTEM, scoring_fingerprint), ("grading", GRADING_SYSTEM, grading_fingerprint)):
+        try:
+            fingerprint = take()
+        except ShelfError as error:
+            fingerprint = f"none: {error}"
+        found.append(System("workflow", name, version, fingerprint))
+    return found
 
 
 def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str]:

@@ -51,7 +51,9 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
 
 
 def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    return [(index, item) for index, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
+    """The objects of a list that are named by a text or not at all; the others are malformed, and the loader says so."""
+    listed = value if isinstance(value, list) else []
+    return [(index, item) for index, item in enumerate(listed) if isinstance(item, dict) and isinstance(item.get("id", ""), str)]
 
 
 def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:

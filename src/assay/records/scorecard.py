@@ -123,5 +123,5 @@ class Scorecard(_Record, frozen=True):
     retries: int | None = None
     step_scores: list[StepScore] = []
     agent_scores: list[AgentScore] = []
-    scoring_system: str = field(name="scoringSystem", default=SCORING_SYSTEM)
-    digests: dict[str, str] = {}
+    scoring_system: Annotated[str, Meta(pattern=r"^scoringSystem/\d+\.\d+\.\d+$")] = field(name="scoringSystem", default=SCORING_SYSTEM)
+    digests: dict[str, Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]] = {}

@@ -55,19 +55,19 @@ def contender(grade: Grade) -> Contender:
 
 
 def _role(grade: Grade, role: str) -> int | None:
-    """The norm of a role; the lowest where several criteria have it."""
-    found = [item.norm_units for item in grade.criteria if item.criterion.role == role and item.criterion.raw_score is not None]
-    return min(found) if found else None
+    """The norm of a role; the lowest where several criteria have it, a missing one counting as 0. Unknown where none of them was scored."""
+    found = [item for item in grade.criteria if item.criterion.role == role]
+    return min(item.norm_units for item in found) if any(item.criterion.raw_score is not None for item in found) else None
 
 
 def candidates(grades: Iterable[Grade]) -> list[Contender]:
     """Runs of one workflow version as one contender: mean score and norms, all gate failures, p95 latency, mean cost."""
-    groups: dict[str, list[Contender]] = {}
+    groups: dict[tuple[str, ...], list[Contender]] = {}
     for grade in grades:
         workflow = grade.scorecard.workflow
-        name = f"{workflow.id}@{workflow.version}" if workflow is not None else grade.run_id
-        groups.setdefault(name, []).append(contender(grade))
-    return [_candidate(name, members) for name, members in groups.items()]
+        key = (workflow.id, workflow.version) if workflow is not None else (grade.run_id,)
+        groups.setdefault(key, []).append(contender(grade))
+    return [_candidate("@".join(key), members) for key, members in groups.items()]
 
 
 def _candidate(name: str, members: list[Contender]) -> Contender:
@@ -76,10 +76,12 @@ def _candidate(name: str, members: list[Contender]) -> Contender:
     costs = [member.cost for member in members if member.cost is not None]
     latency = cost = None
     if len(latencies) == n:  # a candidate that reports only its quick runs has an unknown p95
-        latencies.sort(key=lambda value: exact.quantise(value.num, value.den, exact.NORM_DIGITS))
+        common = lcm(*(value.den for value in latencies))
+        latencies.sort(key=lambda value: value.num * (common // value.den))
         latency = latencies[-(-95 * n // 100) - 1]
     if len(costs) == n:
-        cost = exact.Ratio(sum(exact.quantise(value.num, value.den, exact.NORM_DIGITS) for value in costs), n * exact.NORM_ONE)
+        common = lcm(*(value.den for value in costs))
+        cost = exact.Ratio(sum(value.num * (common // value.den) for value in costs), n * common)
     return Contender(
         name,
         exact.quantise(sum(member.score for member in members), n, 0),

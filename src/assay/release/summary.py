@@ -40,7 +40,7 @@ class _Slice:
 def distribution(counts: Counts) -> dict[str, Any]:
     """Mean with interval, standard deviation and quantiles."""
     mean, sd = counts.mean(), counts.sd()
-    interval = student(mean or 0.0, sd or 0.0, counts.n) if mean is not None else student(0.0, 0.0, 0)
+    interval = student(mean, sd or 0.0, counts.n)
     return {"mean": interval.shown(), "sd": sd, "quantiles": counts.quantiles()}
 
 

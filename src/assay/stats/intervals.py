@@ -47,12 +47,14 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     return Interval(p, low, high, level, "wilson")
 
 
-def student(mean: float, sd: float, n: int, *, level: float = 0.95) -> Interval:
+def student(mean: float | None, sd: float, n: int, *, level: float = 0.95) -> Interval:
     """Student's interval for a mean.
 
     >>> round(student(10.0, 2.0, 5).high, 6)
     12.483328
     """
+    if mean is None or n == 0:
+        return Interval(None, None, None, level, "student-t", "no samples")
     if n < 2:
         return Interval(mean, None, None, level, "student-t", "one sample has no spread to estimate from")
     half = t_quantile(0.5 + level / 2, n - 1) * sd / sqrt(n)
