@@ -110,7 +110,7 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
             raise FormulaError("SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number.")
         if value.num < 0:
             raise FormulaError("SCO-007", f"{formula}: the count {key!r} is {raw[key]}, below zero.")
-        if value.num >= 10**18:
+        if value.num >= 10**30:
             raise FormulaError("SCO-001", f"{formula}: the count {key!r} is {raw[key]}; nobody has counted that far.")
         counts.append(value.num)
     return counts
