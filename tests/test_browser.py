@@ -1,0 +1,72 @@
+"""The report in a real browser: it asks for nothing, complains of nothing, and fits a phone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        reason = "no chromium here: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def report(assay: Any, tmp_path: Path) -> Path:
+    result = assay("demo", "--out", "out")
+    assert result.code == 0, result.err
+    return tmp_path / "out" / "report.html"
+
+
+def opened(browser: Any, report: Path, **options: Any) -> tuple[Page, list[str], list[str]]:
+    page = browser.new_page(**options)
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report.as_uri())
+    return page, said, asked
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(browser: Any, report: Path, scheme: str) -> None:
+    page, said, asked = opened(browser, report, color_scheme=scheme)
+    assert said == []
+    assert asked == [report.as_uri()]
+    assert page.locator("h1").inner_text() == "Assay demo"
+    page.close()
+
+
+def test_every_run_has_a_section_that_the_table_leads_to(browser: Any, report: Path) -> None:
+    page, _, _ = opened(browser, report)
+    links = page.locator("table a[href^='#']")
+    assert links.count() == 15
+    for index in range(links.count()):
+        target = links.nth(index).get_attribute("href")
+        name = links.nth(index).inner_text()
+        assert name in page.locator(target).inner_text()
+    page.close()
+
+
+def test_the_report_fits_a_phone(browser: Any, report: Path) -> None:
+    page, _, _ = opened(browser, report, viewport={"width": 390, "height": 800})
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    page.close()
