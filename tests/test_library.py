@@ -378,6 +378,21 @@ def test_the_library_may_come_from_the_environment(assay: Any, team: Path) -> No
     assert assay("library", "show", "profiles", "triage", "--json", env={"ASSAY_LIBRARY": str(team)}).json()["profile"] == "triage"
 
 
+@pytest.mark.parametrize("kind", ["policies", "profiles"])
+def test_a_library_cannot_give_a_published_id_another_meaning(assay: Any, tmp_path: Path, kind: str) -> None:
+    # "workflow@1" on a result must mean one thing, whoever's shelf it came from
+    name, old, new = {"policies": ("workflow@1", "min: 90", "min: 85"), "profiles": ("rag@1", "weight: 0.35", "weight: 0.05")}[kind]
+    text = (LIBRARY / kind / f"{name}.yaml").read_text()
+    (tmp_path / "team" / kind).mkdir(parents=True)
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    (tmp_path / "team" / kind / f"{name}.yaml").write_text(text)
+    assert assay("grade", "run.json", "--library", "team").code == 0  # the same file again is no other meaning
+    (tmp_path / "team" / kind / f"{name}.yaml").write_text(_but(old, new, text))
+    done = assay("grade", "run.json", "--library", "team", "--json")
+    assert done.code == 3
+    assert json.loads(done.err)["error"]["code"] == "LIB-003"
+
+
 # --- the built-in lock ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from contextlib import ExitStack
 from hashlib import blake2b
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, Fault, InputError, printable
@@ -106,12 +107,8 @@ class Worker:
         return found
 
 
-_worker: Worker
-
-
-def _start(choice: Choice, formats: tuple[str, ...]) -> None:
-    """Begin a worker process. An interrupt is the parent's to handle; the workers end when it says so."""
-    global _worker
+def _serve(pipe: Any, choice: Choice, formats: tuple[str, ...]) -> None:
+    """A worker process: blocks in, results out, until the parent closes the pipe. An interrupt is the parent's to handle."""
     import multiprocessing
     import threading
 
@@ -120,16 +117,22 @@ def _start(choice: Choice, formats: tuple[str, ...]) -> None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _worker = Worker(choice, encoders(formats))
+    worker = Worker(choice, encoders(formats))
+    while True:
+        try:
+            block = pipe.recv()
+        except EOFError:
+            return
+        try:
+            found: Any = worker.block(block)
+        except Exception as error:  # the parent says what a fault of ours looks like
+            found = error
+        pipe.send(found)
 
 
 def _end_with(parent: Any) -> None:
     parent.join()
     os._exit(1)
-
-
-def _work(block: Block) -> list[Piece | list[Fault]]:
-    return _worker.block(block)
 
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
@@ -322,34 +325,60 @@ def _large(file: str, size: int, worker: Worker) -> Iterator[Piece | list[Fault]
 
 
 def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jobs: int) -> Iterator[Piece | list[Fault]]:
-    """Blocks of lines through worker processes, a few ahead of the writer, so that memory stays bounded."""
+    """Blocks of lines through worker processes. Each worker has one block at a time, so memory stays bounded and no pipe can fill up from both ends."""
     import multiprocessing
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     progress = Progress(size, file)
-    waiting: deque[tuple[int, Future[list[Piece | list[Fault]]]]] = deque()
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(choice, formats))
+    workers: list[Any] = []
+    busy: deque[tuple[Any, int]] = deque()
     try:
         with open_input(file) as stream:
-            for block in _blocks(stream, file):
-                waiting.append((block.size, pool.submit(_work, block)))
-                if len(waiting) > 2 * jobs:
-                    done, result = waiting.popleft()
-                    yield from result.result()
-                    progress.add(done)
-        while waiting:
-            done, result = waiting.popleft()
-            yield from result.result()
-            progress.add(done)
-    except BrokenProcessPool:
-        raise AssayError(
-            "ERR-002", "a worker process died, perhaps for lack of memory; nothing was written.", where=file, fix="Try again with --jobs 1."
-        ) from None
+            blocks = _blocks(stream, file)
+            for block in islice(blocks, jobs):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_serve, args=(theirs, choice, formats), daemon=True)
+                process.start()
+                theirs.close()  # so that a worker that dies is seen as the end of its pipe
+                workers.append((process, ours))
+                _hand(ours, block, file)
+                busy.append((ours, block.size))
+            while busy:
+                ours, done = busy.popleft()
+                found = _take(ours, file)
+                for block in islice(blocks, 1):
+                    _hand(ours, block, file)
+                    busy.append((ours, block.size))
+                yield from found
+                progress.add(done)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for process, ours in workers:
+            process.kill()
+            process.join()
+            ours.close()
     progress.end()
+
+
+def _hand(pipe: Any, block: Block, file: str) -> None:
+    try:
+        pipe.send(block)
+    except OSError:
+        raise _dead(file) from None
+
+
+def _take(pipe: Any, file: str) -> list[Piece | list[Fault]]:
+    try:
+        found = pipe.recv()
+    except (EOFError, OSError):
+        raise _dead(file) from None
+    if isinstance(found, Exception):
+        raise found
+    graded: list[Piece | list[Fault]] = found
+    return graded
+
+
+def _dead(file: str) -> AssayError:
+    return AssayError("ERR-002", "a worker process died, perhaps for lack of memory; nothing was written.", where=file, fix="Try again with --jobs 1.")
 
 
 class Progress:

@@ -96,6 +96,8 @@ class Shelf:
                 cached = load_file(kind, name)
             else:
                 entry = self.find(kind, name)
+                if entry.root != BUILTIN:
+                    _refuse_other_meaning(entry)
                 lock = _lock(entry.root)
                 cached = load_file(kind, entry.path, published=lock["published"].get(entry.key), frozen=lock.get("content", {}).get(entry.key))
                 own = str(cached.id)
@@ -148,6 +150,18 @@ def _singular(kind: str) -> str:
 
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split("."))
+
+
+def _refuse_other_meaning(entry: Entry) -> None:
+    """A published id means one thing everywhere: a team's file may repeat it, never change it."""
+    own = published(BUILTIN).get(entry.key)
+    if own is None:
+        return
+    with open_input(entry.path) as stream:
+        if sha256(stream.read()).hexdigest() != own:
+            raise ShelfError(
+                "LIB-003", f"'{entry.id}' is published with Assay and says something else there.", where=entry.path, fix="Give it another name or version."
+            )
 
 
 def load_file(kind: str, path: str, *, published: str | None = None, frozen: Any = None) -> Any:
