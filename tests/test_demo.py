@@ -14,6 +14,7 @@ import jsonschema_rs
 import pytest
 
 from assay.reports.schemas import SCHEMAS
+from conftest import ROOT
 
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 
@@ -92,10 +93,14 @@ def test_the_demo_says_the_same_twice_and_as_json(demo: Any, assay: Any, tmp_pat
     assert (tmp_path / "out" / "report.html").read_bytes() == (demo[1] / "report.html").read_bytes()
 
 
-def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any) -> None:
-    line = next(line for line in demo[0].stdout.splitlines() if "assay explain" in line)
-    arguments = line.split("assay explain", 1)[1].split()
-    done = assay("explain", *arguments)
+def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_path: Path) -> None:
+    line = next(line for line in demo[0].stdout.splitlines() if line.startswith("Grade your own: "))
+    arguments = line.removeprefix("Grade your own: ").split()
+    assert arguments[0].rsplit("/", 1)[-1] == "assay"
+    assert arguments[1:] == ["grade", "runs.jsonl"]
+    examples = ROOT / "src" / "assay" / "cli" / "examples"
+    (tmp_path / "runs.jsonl").write_text((examples / "rag.jsonl").read_text())
+    done = assay(*arguments[1:])
     assert done.code == 1
     assert "answer-reset-thermostat" in done.out
 

@@ -494,7 +494,7 @@ def test_a_profile_may_ask_for_a_share_of_supported_claims(tmp_path: Path) -> No
     text = (Shelf().find("profiles", "rag@1").path, "params: {minimum: 1}", "params: {minimum: 0.75}")
     file = tmp_path / "lenient.yaml"
     with open(text[0]) as stream:
-        file.write_text(stream.read().replace(text[1], text[2]))
+        file.write_text(stream.read().replace(text[1], text[2]).replace("profile: rag", "profile: lenient"))
     bad = claim(supported=False)
     for claims, verdict in (([GOOD] * 3 + [bad], True), ([GOOD] * 2 + [bad], False), ([GOOD] * 2 + [claim()], None)):
         card = assay.score(run("rag", claims=claims), profile=str(file))

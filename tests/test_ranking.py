@@ -205,7 +205,7 @@ def test_correctness_and_safety_are_the_norms_of_their_roles_the_lowest_where_th
             hard_gates={"a": False, "b": None, "c": True},
         )
     )
-    assert found == Contender("r", 8833, 2, 800_000_000, 950_000_000, Ratio(25, 2), None)
+    assert found == Contender("r", 8833, 2, 800_000_000, 950_000_000, Ratio(25, 2), None, grade="F")
 
 
 def test_a_run_without_the_roles_has_no_correctness_and_no_safety() -> None:

@@ -52,6 +52,7 @@ CODES: dict[str, str] = {
     "GRD-104": "A critical floor is ambiguous, outside its scale, or of an unknown unit.",
     "GRD-105": "The pass threshold is not a number from 0 to 100.",
     "GRD-106": "There are no criteria to grade.",
+    "GRD-108": "A role is a slip of one that has a floor.",
     "GRD-107": "A gate's verdict is not true, false or null; a gate carries no weight.",
     "FIL-001": "A file cannot be read.",
     "FIL-002": "A file is not the JSON or YAML it should be.",
@@ -178,6 +179,9 @@ class FormulaError(InputError):
 
 class ShelfError(InputError):
     """A profile, policy or rubric is malformed, unknown or has changed."""
+
+    of_shelf = False
+    """True where a file on the shelf is at fault and not the evidence: no other document would fare better."""
 
 
 class NotEnoughEvidence(AssayError):

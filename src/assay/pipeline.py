@@ -59,6 +59,9 @@ class Grader:
             if kind == "assay.scorecard/1":
                 return Graded(_grade(self.required(read_scorecard(document)), self.rules), None)
         except InputError as error:
+            if isinstance(error, ShelfError) and error.where:
+                error.of_shelf = True
+                raise
             raise _located(error, document) from None
         raise _located(_unknown_kind(document, kind), document)
 
@@ -303,6 +306,8 @@ def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POL
     >>> result.grade, result.passed, result.weighted_score
     ('C', True, 75.0)
     """
+    if isinstance(scorecard, Run) or (isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"):
+        raise EvidenceError("API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first.")
     record = scorecard if isinstance(scorecard, Scorecard) else _from_python(scorecard, "scorecard", read_scorecard)
     return _grade(record, _grader(policy, None, None).rules)
 
@@ -316,4 +321,6 @@ def explain(grade: Grade) -> Explanation:
     >>> assay.explain(result).sentences[-2]
     'A better grade needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995). That gives an A.'
     """
+    if not isinstance(grade, Grade):
+        raise EvidenceError("API-001", f"explain takes a Grade, not {type(grade).__name__}.", fix="Call assay.grade(scorecard) first.")
     return _explain(grade)

@@ -45,7 +45,9 @@ def grades(files: list[str], grader: Grader) -> Iterator[Grade]:
 
 def _rank(argv: list[str]) -> int:
     made = opt.parser(
-        "rank", "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules.", "assay rank runs.jsonl"
+        "rank",
+        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by the tie-break rules. No gate: it exits 0 once done.",
+        "assay rank runs.jsonl",
     )
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     made.add_argument("--by", choices=("run", "candidate"), default="run", help="candidate: all runs of one workflow version stand together (default: run)")
@@ -66,7 +68,10 @@ def _rank(argv: list[str]) -> int:
         one = place.contender
         gates = f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed" if one.gate_failures else "gates pass"
         decided = f"  decided by {place.decided_by}" if place.decided_by else ""
-        sys.stdout.write(f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {gates:<15}  tie group {place.tie_group}{decided}\n")
+        verdict = f"{one.passed} of {one.runs} passed" if one.grade is None else f"{one.grade} {'passed' if one.passed else 'FAILED'}"
+        sys.stdout.write(
+            f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8}  {gates:<14}  tie group {place.tie_group}{decided}\n"
+        )
     return ExitCode.PASSED
 
 
@@ -79,7 +84,9 @@ def _versions() -> dict[str, str]:
 
 def _summary(argv: list[str]) -> int:
     made = opt.parser(
-        "summary", "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval.", "assay summary runs.jsonl"
+        "summary",
+        "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate with its interval. No gate: it exits 0 once done.",
+        "assay summary runs.jsonl",
     )
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     opt.add_choices(made)

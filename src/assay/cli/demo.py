@@ -59,7 +59,7 @@ def _graded(grader: Grader, path: str) -> list[Graded]:
 def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) -> list[str]:
     page = os.path.join(folder, "report.html")
     with atomic_write(page) as stream:
-        stream.write(render(results, title="Assay demo", subtitle="Fifteen bundled examples from four families of AI workflows, graded").encode())
+        stream.write(render(results, title="Assay demo", subtitle="Twelve bundled runs from four families of AI workflows, and three bare scorecards").encode())
     document = os.path.join(folder, "grades.json")
     form = JsonDocument()
     counts = {"graded": len(results), "passed": sum(result["passed"] for result in results), "grades": block["grades"]}
@@ -85,7 +85,8 @@ def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any]
     out.write(f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())}; ranked first: {best}\n")
     out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n\n")
     out.write(f"The report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
-    out.write(f"Grade your own: assay grade runs.jsonl. One of these again: assay explain {os.path.join(EXAMPLES, 'rag.jsonl')}\n")
+    command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
+    out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
 
 
 def _tell_one(graded: Graded, *, on: bool) -> None:

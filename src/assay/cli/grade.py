@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.stream import Choice, Stopped, Totals, grade_stream
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, ShelfError, UsageError, printable
 from assay.files import Unread, stream_documents
+from assay.records.reading import KINDS
 from assay.reports.documents import FORMATS, JsonDocument, format_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ def _grade(argv: list[str]) -> int:
             stopped = False
         except Stopped as end:
             totals, stopped = end.totals, True
+        except ShelfError as error:
+            if options.json:
+                totals = Totals(options.policy)
+                totals.add_faults(error.faults or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)])
+                _print_document(None, totals)
+            raise
         if options.json:
             _print_document(spool if not stopped else None, totals)
         elif not stopped:
@@ -105,7 +112,7 @@ def _print_document(spool: Any, totals: Totals) -> None:
         spool.seek(0)
         while block := spool.read(1024 * 1024):
             out.write(block)
-    out.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts()))
+    out.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts(stopped=spool is None)))
     out.flush()
 
 
@@ -124,7 +131,8 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     sys.stdout.write(f"\n{totals.graded:,} graded: {totals.passed:,} passed, {totals.graded - totals.passed:,} failed  ({letters})\n")
     sys.stdout.write(f"policy {totals.policy} · {counts['scoringSystem']} · {counts['gradingSystem']}\n")
     if totals.passed < totals.graded:
-        sys.stdout.write(f"assay explain {options.files[0]} --run ID  says why.\n")
+        quoted = printable(str(totals.first_failed))
+        sys.stdout.write(f"assay explain {options.files[0]} --run {quoted if ' ' not in quoted else repr(quoted)}  says why.\n")
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
 
@@ -164,7 +172,7 @@ def _explain(argv: list[str]) -> int:
             fault = document.fault
             raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
         tree = document.tree
-        if options.run is not None and isinstance(tree, dict) and tree.get("run_id") != options.run:
+        if options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS and tree.get("run_id") != options.run:
             if len(others) < 10000:
                 others.append(str(tree.get("run_id")))
             continue

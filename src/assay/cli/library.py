@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -115,9 +116,14 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
                 document = parse_yaml(stream.read(), path)
             kind = _guess_kind(document.tree, path)
             found += lint(kind, document, shelf)
-            load_file(kind, path)
+            record = load_file(kind, path)
+            stem = os.path.splitext(os.path.basename(path))[0]
+            if "@" in stem and stem != record.id:
+                malformed.append(Fault(f"the file is named '{stem}' but holds '{record.id}'.", code="LIB-002", file=path, fix="Rename one of them."))
+            shelf.load(kind, path)
         except InputError as error:
-            malformed += error.faults or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
+            into = found if error.code == "LIB-003" else malformed
+            into += error.faults or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
     if not options.what:
         found += [Fault("published and changed since.", code="LIB-003", file=key, fix="Put the change into a new version.") for key in changed(shelf)]
     if options.json:

@@ -66,7 +66,7 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         # the reader went away; nothing that was decided can be told any more, so this is no pass
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.FAULT
+        return 141  # as a shell says it of a program that SIGPIPE ended
     except KeyboardInterrupt:
         sys.stderr.write("\nassay: interrupted; nothing was written.\n")
         return 130

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import AssayError, Fault, InputError, printable
+from assay.errors import AssayError, Fault, InputError, ShelfError, printable
 from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
@@ -90,6 +90,8 @@ class Worker:
             grade = graded.grade
             outputs = tuple([encoder(graded) for encoder in self.encoders])
         except InputError as error:
+            if isinstance(error, ShelfError) and error.of_shelf:
+                raise
             return list(error.faults) or [Fault(error.message, code=error.code, file=document.file, line=document.line, fix=error.fix)]
         return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, outputs)
 
@@ -178,6 +180,7 @@ class Totals:
         self.policy = policy
         self.documents = 0
         self.passed = 0
+        self.first_failed: str | None = None
         self.letters: Counter[str] = Counter()
         self.fault_count = 0
         self.faults: list[Fault] = []
@@ -194,15 +197,16 @@ class Totals:
         """How many documents have a grade."""
         return sum(self.letters.values())
 
-    def counts(self) -> dict[str, Any]:
-        """The counts as they stand in `assay.grades/1`."""
+    def counts(self, *, stopped: bool = False) -> dict[str, Any]:
+        """The counts as they stand in `assay.grades/1`. A stream that failed as a whole has graded nothing."""
+        graded, passed = (0, 0) if stopped else (self.graded, self.passed)
         return {
             "documents": self.documents,
-            "graded": self.graded,
-            "passed": self.passed,
-            "failed": self.graded - self.passed,
+            "graded": graded,
+            "passed": passed,
+            "failed": graded - passed,
             "faults": self.fault_count,
-            "grades": {letter: self.letters.get(letter, 0) for letter in LETTERS},
+            "grades": {letter: 0 if stopped else self.letters.get(letter, 0) for letter in LETTERS},
             "policy": self.policy,
             "scoringSystem": SCORING_SYSTEM,
             "gradingSystem": GRADING_SYSTEM,
@@ -247,6 +251,8 @@ def grade_stream(
             first = totals.graded == 0
             totals.letters[found.grade] += 1
             totals.passed += found.passed
+            if not found.passed and totals.first_failed is None:
+                totals.first_failed = found.run_id
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
             if spool_limit is None or spooled < spool_limit:
@@ -283,6 +289,8 @@ def _graded(files: list[str], choice: Choice, formats: tuple[str, ...], jobs: in
             else:
                 for document in stream_documents(file):
                     yield worker.document(document)
+        except ShelfError:
+            raise
         except InputError as error:
             yield list(error.faults) or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
         except OSError as error:

@@ -156,7 +156,10 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
     said = []
     if grade.hard_gate_failures:
         gates = ", ".join(grade.hard_gate_failures)
-        said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
+        if now == grade.bands[-1].grade:
+            said.append(f"To get any better grade, make {gates} pass, and raise the score: with the gates open this run would still be {_article(now)}.")
+        else:
+            said.append(f"To get any better grade, make {gates} pass; with the gates open this run would be {_article(now)}.")
         return said
     if gain is not None:
         said.append(
@@ -175,6 +178,13 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
 
 def _raw_target(move: Move) -> str:
     return "" if move.raw is None else f" ({_raw(move.raw)})"
+
+
+def _is_outside(raw: Any) -> bool:
+    if raw is None:
+        return False
+    found = exact.ratio(raw)
+    return not 0 <= found.num <= found.den
 
 
 def _notes(grade: Grade) -> list[str]:
@@ -212,6 +222,11 @@ def _notes(grade: Grade) -> list[str]:
         notes.append("F: the score itself is below every passing band.")
     if grade.passed and letter == grade.bands[-1].grade:
         notes.append(f"It passes only because its threshold is {_threshold(grade)}; the guide calls an F release-blocking.")
+    notes += [
+        f"{item.name}: raw {item.criterion.raw_score} lies outside 0..1 and was clamped. Is it a percentage?"
+        for item in grade.criteria
+        if item.criterion.formula_id == "zero_one" and item.norm_units in (0, exact.NORM_ONE) and _is_outside(item.criterion.raw_score)
+    ]
     roles = {item.criterion.role for item in grade.criteria}
     notes += [f"No criterion has the role {role}: its floor is not applicable here." for role in grade.floor_roles if role not in roles]
     if any(item.criterion.layer == 2 for item in grade.criteria):

@@ -15,7 +15,8 @@ from assay.exact import NORM_ONE, SCORE_MAX
 from assay.formulas import FORMULAS, check_params, floor_norm, formula
 from assay.grading import rules as rule
 from assay.records.grade import GRADING_SYSTEM, Finding, Grade, GradedCriterion
-from assay.registry import identifier_fault
+from assay.records.scorecard import ROLES
+from assay.registry import identifier_fault, near_miss
 
 if TYPE_CHECKING:
     from assay.grading.policy import Rules
@@ -68,6 +69,8 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
             origin: str | None = None
             failed = False
             if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
+                if criterion.role is not None and criterion.role not in rules.role_floors and near_miss(criterion.role, ROLES):
+                    raise _refused(scorecard)
                 floor, origin = rule.effective_floor(criterion, rules)
                 if floor is not None and norm < floor:
                     failed = True
@@ -195,6 +198,8 @@ def _refused(scorecard: Scorecard) -> EvidenceError:
 
 def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
     faults = []
+    if criterion.role is not None and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
+        faults.append(Fault(f"there is no role '{criterion.role}'.{near_miss(criterion.role, ROLES)}", code="GRD-108", path=f"{at}.role"))
     if criterion.raw_score is None and criterion.missing is None:
         fix = "A scorecard states every score, or why there is none in `missing`."
         faults.append(Fault("the raw score is missing.", code="GRD-103", path=f"{at}.raw_score", fix=fix))

@@ -16,6 +16,8 @@ from assay.files import show_path
 from assay.records.evidence import Number
 from assay.records.grade import LETTERS, Band
 from assay.records.reading import read_record
+from assay.records.scorecard import ROLES
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from assay.files import Document, Path
@@ -152,6 +154,8 @@ def load_policy(document: Document) -> Policy:
     number(("ranking", "tie_window"), policy.ranking.tie_window, 0, 100)
     number(("judge", "inconsistency_warning"), policy.judge.inconsistency_warning, 0, 1)
     for role, floor in policy.role_floors.items():
+        if role not in ROLES and near_miss(role, ROLES):
+            add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")
         number(("role_floors", role), floor, 0, 1)
     edges = [number(("bands", index, "min"), band.min, 0, 100) for index, band in enumerate(policy.bands)]
     letters = [band.grade for band in policy.bands]

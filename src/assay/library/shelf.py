@@ -94,10 +94,12 @@ class Shelf:
         if cached is None:
             if name.endswith((".yaml", ".yml")):
                 cached = load_file(kind, name)
+                folder = os.path.dirname(os.path.abspath(name))
+                for root in dict.fromkeys((os.path.dirname(folder), BUILTIN)):
+                    _refuse_other_meaning(f"{kind}/{cached.id}", name, root)
             else:
                 entry = self.find(kind, name)
-                if entry.root != BUILTIN:
-                    _refuse_other_meaning(entry)
+                _refuse_other_meaning(entry.key, entry.path, BUILTIN)
                 lock = _lock(entry.root)
                 cached = load_file(kind, entry.path, published=lock["published"].get(entry.key), frozen=lock.get("content", {}).get(entry.key))
                 own = str(cached.id)
@@ -152,15 +154,19 @@ def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split("."))
 
 
-def _refuse_other_meaning(entry: Entry) -> None:
-    """A published id means one thing everywhere: a team's file may repeat it, never change it."""
-    own = published(BUILTIN).get(entry.key)
+def _refuse_other_meaning(key: str, path: str, root: str) -> None:
+    """A published id means one thing everywhere: a file of its own may repeat it, never change it."""
+    own = published(root).get(key)
     if own is None:
         return
-    with open_input(entry.path) as stream:
+    with open_input(path) as stream:
         if sha256(stream.read()).hexdigest() != own:
+            name = key.partition("/")[2]
             raise ShelfError(
-                "LIB-003", f"'{entry.id}' is published with Assay and says something else there.", where=entry.path, fix="Give it another name or version."
+                "LIB-003",
+                f"this version is published and has changed: '{name}' says something else there.",
+                where=path,
+                fix="Give it another name or a new version.",
             )
 
 

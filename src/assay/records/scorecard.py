@@ -11,6 +11,8 @@ from msgspec import Meta, Struct, field
 
 from assay.records.evidence import Count, Dataset, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
 
+ROLES = ("correctness", "safety")
+"""The roles that have a meaning; a criterion may have another, but none that is a slip of these: it would lose their floor."""
 SCORECARD_SCHEMA: Literal["assay.scorecard/1"] = "assay.scorecard/1"
 SCORING_SYSTEM = "scoringSystem/1.0.0"
 

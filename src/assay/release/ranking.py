@@ -29,6 +29,9 @@ class Contender(NamedTuple):
     latency: exact.Ratio | None
     cost: exact.Ratio | None
     runs: int = 1
+    passed: int = 0
+    """How many of the runs passed. The order does not look at it; whoever reads the order should."""
+    grade: str | None = None
 
 
 class Place(NamedTuple):
@@ -51,6 +54,8 @@ def contender(grade: Grade) -> Contender:
         safety=_role(grade, "safety"),
         latency=None if card.latency_ms is None else exact.ratio(card.latency_ms),
         cost=None if card.cost_usd is None else exact.ratio(card.cost_usd),
+        passed=int(grade.passed),
+        grade=grade.grade,
     )
 
 
@@ -91,6 +96,7 @@ def _candidate(name: str, members: list[Contender]) -> Contender:
         latency,
         cost,
         n,
+        sum(member.passed for member in members),
     )
 
 
@@ -173,6 +179,8 @@ def shown(places: list[Place]) -> list[dict[str, Any]]:
             "latency_ms": _plain(place.contender.latency),
             "cost_usd": _plain(place.contender.cost),
             "runs": place.contender.runs,
+            "passed": place.contender.passed,
+            "grade": place.contender.grade,
         }
         for place in places
     ]

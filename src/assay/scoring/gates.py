@@ -231,9 +231,13 @@ def _declared_types(properties: Any, name: str) -> list[str]:
 _PARSEABLE = GateResult(True, "every required output is present and parses")
 
 
+_NO_CLAIMS = GateResult(None, "no evidence: the run lists no `claims`")
+_EMPTY_CLAIMS = GateResult(None, "no evidence: `claims` is empty, and this gate needs at least one claim")
+
+
 def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
     if not run.claims:
-        return _no_evidence("the run lists no `claims`")
+        return _NO_CLAIMS if run.claims is None else _EMPTY_CLAIMS
     supported = sum(claim.supported is True for claim in run.claims)
     unjudged = sum(claim.supported is None for claim in run.claims)
     minimum = _minimum(params["minimum"])
@@ -248,7 +252,7 @@ def _grounded(run: Run, params: Mapping[str, Any]) -> GateResult:
 
 def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
     if not run.claims:
-        return _no_evidence("the run lists no `claims`")
+        return _NO_CLAIMS if run.claims is None else _EMPTY_CLAIMS
     bare = [claim.text for claim in run.claims if not any(citation.strip() for citation in claim.citations)]
     if bare:
         return GateResult(False, f"{len(bare)} of {len(run.claims)} claims cite nothing, first: {_quote(bare[0])}")
@@ -257,7 +261,7 @@ def _cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def _hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
     if not run.claims:
-        return _no_evidence("the run lists no `claims`")
+        return _NO_CLAIMS if run.claims is None else _EMPTY_CLAIMS
     severe = [claim for claim in run.claims if claim.supported is False and claim.severity in ("high", "critical")]
     if severe:
         return GateResult(False, f"unsupported claims of high severity: {len(severe)}, first {_quote(severe[0].text)}")

@@ -105,6 +105,7 @@ def load_profile(document: Document) -> Profile:
                 faults.add(("gates", index, "params", name), f"'{ref.id}' has no parameter '{name}'.{near_miss(name, known)}")
     for index, item in enumerate(profile.criteria):
         at = ("criteria", index)
+        faults.check_role(at, item.role)
         if item.id in GATES:
             faults.add((*at, "id"), f"'{item.id}' is a gate; a gate carries no weight.", "Name it under `gates`.")
         found = FORMULAS.get(item.formula)

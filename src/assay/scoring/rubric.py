@@ -91,6 +91,7 @@ def _check_meaning(criteria: Any, faults: Faults) -> None:
             continue
         at = ("criteria", index)
         low, high = item.scale
+        faults.check_role(at, item.role)
         if item.name in GATES:
             faults.add((*at, "name"), f"'{item.name}' is a gate; a gate carries no weight.", "Give the criterion a name of its own.")
         if item.scale not in SCALES:

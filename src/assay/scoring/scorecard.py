@@ -115,7 +115,7 @@ def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
     given = run.scores.get(spec.id)
     if planned.measure is None:
         if given is None or given.raw is None:
-            why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}'"
+            why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
             return _Raw(None, spec.formula, spec.params, 0, None, why)
         normalise(given.raw, spec.formula, spec.params)
         return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)

@@ -8,7 +8,8 @@ from assay import exact
 from assay.errors import EvidenceError, Fault, ShelfError
 from assay.files import Document, Path, show_path
 from assay.records.reading import read_record
-from assay.registry import identifier_fault
+from assay.records.scorecard import ROLES
+from assay.registry import identifier_fault, near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,6 +67,11 @@ class Faults:
             zero = zero and value.num == 0
         if zero:
             self.add(path, "all weights are zero, so there is nothing to weigh.")
+
+    def check_role(self, path: Path, role: str | None) -> None:
+        """A role is no slip of one that has a floor: the floor would silently be gone."""
+        if role is not None and role not in ROLES and near_miss(role, ROLES):
+            self.add((*path, "role"), f"there is no role '{role}'.{near_miss(role, ROLES)}")
 
     def raise_if_any(self) -> None:
         """Raise one error with all the faults."""
