@@ -121,7 +121,11 @@ def _print_summary(block: dict[str, Any]) -> None:
     out = sys.stdout
     mean = block["weighted_score"]["mean"]
     ends = f"[{mean['low']:.2f}, {mean['high']:.2f}]" if mean["low"] is not None else f"({mean['reason']})"
-    out.write(f"{block['n']} runs: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in block["coverage"].items() if count) + "\n")
+    out.write(
+        f"{block['n']} run{'s' if block['n'] != 1 else ''}: "
+        + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in block["coverage"].items() if count)
+        + "\n"
+    )
     out.write(f"pass rate       {_share(block['pass_rate'])}\n")
     sd = block["weighted_score"]["sd"]
     out.write(f"weighted score  {mean['value']:.2f} {ends}" + (f", sd {sd:.2f}" if sd is not None else "") + "\n")

@@ -135,7 +135,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             for fault in faults:
                 sys.stdout.write(f"  {fault.text()}\n")
         if not malformed and not found:
-            sys.stdout.write(f"{len(files)} files checked, nothing found.\n")
+            sys.stdout.write(f"{len(files)} file{'s' if len(files) != 1 else ''} checked, nothing found.\n")
     return ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
 
 

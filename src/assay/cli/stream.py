@@ -10,13 +10,13 @@ import gc
 import os
 import signal
 import sys
-import time
 from collections import Counter, deque
 from contextlib import ExitStack
 from hashlib import blake2b
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.progress import Progress
 from assay.errors import AssayError, Fault, InputError, ShelfError, printable
 from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
 from assay.library.shelf import Shelf
@@ -387,33 +387,3 @@ def _take(pipe: Any, file: str) -> list[Piece | list[Fault]]:
 
 def _dead(file: str) -> AssayError:
     return AssayError("ERR-002", "a worker process died, perhaps for lack of memory; nothing was written.", where=file, fix="Try again with --jobs 1.")
-
-
-class Progress:
-    """A line on the terminal with share, rate and time left; silent elsewhere."""
-
-    def __init__(self, total: int, what: str) -> None:
-        self.total = total
-        self.what = what
-        self.done = 0
-        self.started = time.monotonic()
-        self.shown = 0.0
-        self.on = sys.stderr.isatty() and not os.environ.get("CI")
-
-    def add(self, size: int) -> None:
-        """Count bytes done, and show them now and then."""
-        self.done += size
-        now = time.monotonic()
-        if not self.on or now - self.shown < 0.2:
-            return
-        self.shown = now
-        rate = self.done / max(now - self.started, 1e-9)
-        left = (self.total - self.done) / rate
-        bar = "#" * (30 * self.done // max(self.total, 1))
-        sys.stderr.write(f"\r{self.what[-30:]} [{bar:<30}] {100 * self.done // max(self.total, 1)}%  {rate / 1e6:.1f} MB/s  {left:.0f} s left ")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self.on and self.shown:
-            sys.stderr.write("\r" + " " * 90 + "\r")

@@ -53,8 +53,12 @@ def _worded(kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationErro
         elif keyword == "anyOf":
             # "a list, or null": the fault is inside the list, and the branch for null has nothing to say about it.
             inside = [branch for branch in about.context if not any(e.kind.name == "type" and tuple(e.instance_path) == path for e in branch)]
+            kinds = [branch[0].kind.types for branch in about.context if len(branch) == 1 and branch[0].kind.name == "type"]
             if len(inside) == 1:
                 yield from _worded(kind, tree, inside[0])
+            elif len(kinds) == len(about.context):
+                expected = " or ".join(dict.fromkeys(str(name) for types in kinds for name in (types if isinstance(types, list) else [types])))
+                yield path, f"must be {expected}, not {_short(error.instance)}."
             else:
                 yield path, f"{_short(error.instance)} is not of the shape this takes."
         elif keyword == "enum":

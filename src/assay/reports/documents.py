@@ -173,7 +173,8 @@ class Markdown:
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """Counts, versions and faults."""
-        lines = [f"\n{counts['graded']} graded, {counts['passed']} passed, {counts['failed']} not passed, {counts['faults']} faults."]
+        verdict = "All passed." if counts["passed"] == counts["graded"] and not counts["faults"] else "The gate is closed."
+        lines = [f"\n**{verdict}** Graded: {counts['graded']}, passed: {counts['passed']}, not passed: {counts['failed']}, faults: {counts['faults']}."]
         lines += [f"\n- {markdown_cell(str(fault['file']))} line {fault['line']}: {markdown_cell(str(fault['message']))}" for fault in faults]
         lines.append(f"\nPolicy {counts['policy']}, {counts['scoringSystem']}, {counts['gradingSystem']}.\n")
         return "\n".join(lines).encode()
