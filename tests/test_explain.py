@@ -80,7 +80,7 @@ def _smallest(card: dict[str, Any], *, up: bool) -> tuple[int, set[str]] | None:
     for index, criterion in enumerate(card["criteria"]):
         norms, letter = _reachable(criterion), _letters(card, before.norms, index)
         # a letter never falls as a norm rises, so the first norm that is good enough can be searched for by halving
-        at = bisect_left(norms, True, key=lambda units, letter=letter: letter(units) < before.standing if up else letter(units) <= before.standing)  # type: ignore[misc]
+        at = bisect_left(norms, True, key=lambda units, letter=letter: letter(units) < before.standing if up else letter(units) <= before.standing)
         own = int(before.norms[index] * BILLION)
         if up and at < len(norms) and norms[at] > own:
             found.append((norms[at] - own, letter(norms[at])))

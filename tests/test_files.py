@@ -202,7 +202,7 @@ def test_the_lines_of_a_stream_are_numbered_as_an_editor_numbers_them(tmp_path: 
     path = tmp_path / "runs.jsonl"
     path.write_bytes(b'{"a": 1}\n\n  \t\n{"a": 4}\r\n\r\n{broken\n{"a": 7}\n\n{"a": 9}')
     found = stream(path)
-    assert [document.line if isinstance(document, Document) else -document.fault.line for document in found] == [1, 4, -6, 7, 9]  # type: ignore[operator]
+    assert [document.line if isinstance(document, Document) else -document.fault.line for document in found] == [1, 4, -6, 7, 9]
     assert [document.tree["a"] for document in found if isinstance(document, Document)] == [1, 4, 7, 9]
 
 

@@ -165,7 +165,7 @@ def test_inside_a_tie_each_key_decides_before_all_later_ones(level: int) -> None
     for _, better, worse in LADDER[level + 1 :]:
         winner |= worse
         loser |= better
-    found = places(one("z", 8950, **winner), one("a", 9000, **loser))  # type: ignore[arg-type]
+    found = places(one("z", 8950, **winner), one("a", 9000, **loser))
     assert (found["z"].rank, found["a"].rank) == (1, 2)
     assert found["a"].decided_by == key
 

@@ -10,7 +10,10 @@ import pytest
 
 import assay as product
 from assay.errors import AssayError
+from assay.files import Document
 from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.reports.documents import encode
 from conftest import ROOT
 from documents import run, scorecard
 
@@ -101,7 +104,7 @@ def test_the_python_functions_say_which_one_comes_first() -> None:
     with pytest.raises(AssayError, match=r"assay\.score"):
         product.grade(run("rag"))
     with pytest.raises(AssayError, match=r"assay\.grade"):
-        product.explain(product.score(run("rag")))  # type: ignore[arg-type]
+        product.explain(product.score(run("rag")))
 
 
 def test_an_empty_list_of_claims_is_told_apart_from_none_at_all() -> None:
@@ -109,3 +112,42 @@ def test_an_empty_list_of_claims_is_told_apart_from_none_at_all() -> None:
     absent = product.score(run("rag", claims=None)).gate_reasons["answer_grounded"]
     assert "at least one claim" in empty
     assert "lists no `claims`" in absent
+
+
+def test_a_scorecard_that_names_a_profile_must_have_its_gates(assay: Any, tmp_path: Path) -> None:
+    said = {"id": "rag@1", "why": "so it says"}
+    card = scorecard({"norm": 1}, hard_gates={"overall_status_success": True}, profile=said, gate_reasons={"answer_grounded": "all is well"})
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    done = assay("grade", "card.json", "--json")
+    assert done.code == 1
+    result = done.json()["results"][0]
+    assert result["profile"] == "rag@1"
+    assert result["hard_gates"]["answer_grounded"]["status"] == "undetermined"
+    assert "requires this gate" in result["hard_gates"]["answer_grounded"]["reason"]
+
+
+def test_a_scorecard_that_a_run_was_scored_to_is_graded_as_the_run_is() -> None:
+    card = json.loads(encode(product.score(run("rag"))))
+    graded = Grader(Shelf()).grade(Document(card, "card")).grade
+    assert (graded.grade, graded.passed, graded.hard_gate_failures) == ("A", True, ())
+
+
+def test_a_scorecard_that_names_a_profile_nobody_has_is_refused(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text(json.dumps(scorecard({"norm": 1}, profile={"id": "nobodys@1", "why": "x"})))
+    done = assay("grade", "card.json")
+    assert done.code == 3
+    assert "nobodys@1" in done.err
+
+
+@pytest.mark.parametrize("lock", ["not json", "[]", "{}", '{"published": []}'])
+def test_a_lock_that_is_none_is_an_error_and_no_fault_of_ours(assay: Any, tmp_path: Path, lock: str) -> None:
+    folder = tmp_path / "mine" / "profiles"
+    folder.mkdir(parents=True)
+    text = Path(Shelf().find("profiles", "rag").path).read_text().replace("profile: rag", "profile: own").replace("alias: C\n", "")
+    (folder / "own@1.yaml").write_text(text)
+    (tmp_path / "mine" / "published.lock").write_text(lock)
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    for choice in (["--library", "mine", "--profile", "own"], ["--profile", "mine/profiles/own@1.yaml"]):
+        done = assay("grade", "run.json", *choice)
+        assert done.code == 3
+        assert "published.lock" in done.err

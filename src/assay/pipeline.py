@@ -75,15 +75,24 @@ class Grader:
         return _score(run, plan)
 
     def required(self, scorecard: Scorecard) -> Scorecard:
-        """A bare scorecard; where a profile was asked for, its gates are required there too."""
-        if self._required is None:
-            return scorecard
-        absent = {planned.id: None for planned in self._required.gates if planned.id not in scorecard.hard_gates}
-        profile = self._required.profile
+        """A scorecard; where a profile was asked for, or the card itself says it was scored by one, that profile's gates are required there too.
+
+        Otherwise a card could carry the name of a profile into its result and leave out the gates that go with it.
+        """
+        plan = self._required
+        if plan is None:
+            if scorecard.profile is None:
+                return scorecard
+            key = (None, scorecard.profile.id, None)
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self._plans[key] = make_plan(self.shelf.profile(_shelf_name(scorecard.profile.id, "profile")), why="named by the scorecard")
+        absent = {planned.id: None for planned in plan.gates if planned.id not in scorecard.hard_gates}
+        profile = plan.profile
         if not absent:
             return structs.replace(scorecard, profile=profile)
         reasons = dict.fromkeys(absent, f"no evidence: {profile.id} requires this gate and the scorecard does not have it")
-        return structs.replace(scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**reasons, **scorecard.gate_reasons})
+        return structs.replace(scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**scorecard.gate_reasons, **reasons})
 
     def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
         if self._profile is not None:

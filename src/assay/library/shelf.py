@@ -195,8 +195,15 @@ def _lock(root: str) -> dict[str, Any]:
     if not os.path.exists(path):
         return {"published": {}, "systems": {}, "content": {}}
     with open(path, "rb") as stream:
-        found: dict[str, Any] = parse_json(stream.read())
-    return found
+        data = stream.read()
+    try:
+        found = parse_json(data)
+    except ValueError as error:
+        raise ShelfError("LIB-002", f"the lock cannot be read: {error}.", where=path, fix="Restore it: what is published cannot be told without it.") from None
+    parts = [found.get(key, {}) for key in ("published", "systems", "content")] if isinstance(found, dict) else [None]
+    if not all(isinstance(part, dict) for part in parts) or "published" not in found:
+        raise ShelfError("LIB-002", "is no lock of a library.", where=path, fix="Restore it: what is published cannot be told without it.")
+    return {"published": parts[0], "systems": parts[1], "content": parts[2]}
 
 
 def published(root: str = BUILTIN) -> dict[str, str]:
