@@ -19,7 +19,7 @@ import jiter
 from assay.errors import Fault, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_LINE = 64 * 1024 * 1024
 MAX_YAML = 1024 * 1024
@@ -87,18 +87,43 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     return Fault(f"not JSON at column {column}: {text}{seen}.", file=file, line=at_line)
 
 
-def read_json(path: str) -> Document:
+def parse_wide_json(data: bytes) -> Any:
+    """Like `parse_json`, for documents of JavaScript programs, whose texts may hold half of a surrogate pair."""
+    try:
+        return parse_json(data)
+    except ValueError:
+        if b"\\ud" not in data and b"\\uD" not in data:
+            raise
+    import json  # only for such documents; it is a fifth as fast
+
+    return json.loads(data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_unique)
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        twice = next(key for index, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:index]))
+        raise ValueError(f'Detected duplicate key "{twice}"')
+    return made
+
+
+def read_json(path: str, *, lone_surrogates: bool = False) -> Document:
     """The one JSON document in a file, with the line of each of its parts."""
     data = _whole(path)
-    return _json_document(data, path)
+    return _json_document(data, path, parse_wide_json if lone_surrogates else parse_json)
 
 
-def _json_document(data: bytes, file: str) -> Document:
+def _json_document(data: bytes, file: str, parse: Callable[[bytes], Any] = parse_json) -> Document:
     if not data.strip():
         raise InputError("FIL-005", "the file is empty.", where=file)
     try:
-        return Document(parse_json(data), file, source=data)
-    except ValueError as error:
+        return Document(parse(data), file, source=data)
+    except (ValueError, RecursionError) as error:
+        error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
         fault = json_fault(error, data, file=file, line=None)
         raise InputError(fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]) from None
 
@@ -369,6 +394,25 @@ def show_path(path: Path) -> str:
 @contextmanager
 def atomic_write(path: str) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name only when the block ends well: a reader sees the old file or the whole new one."""
+    with _part(path) as (stream, temporary):
+        yield stream
+        _keep(stream)
+        os.replace(temporary, path)
+        _sync_folder(path)
+
+
+@contextmanager
+def atomic_create(path: str) -> Iterator[IO[bytes]]:
+    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError, also when two processes come at once."""
+    with _part(path) as (stream, temporary):
+        yield stream
+        _keep(stream)
+        os.link(temporary, path)
+        _sync_folder(path)
+
+
+@contextmanager
+def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
     folder = os.path.dirname(os.path.abspath(path))
     try:
         os.makedirs(folder, exist_ok=True)
@@ -378,11 +422,21 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     try:
         with os.fdopen(handle, "wb", buffering=1024 * 1024) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
+            yield stream, temporary
+    finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        raise
+
+
+def _keep(stream: IO[bytes]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _sync_folder(path: str) -> None:
+    """Make the new name survive a power cut too."""
+    handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

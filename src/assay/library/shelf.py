@@ -24,10 +24,24 @@ from assay.scoring.rubric import Rubric, load_rubric
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from assay.flowmcp.policy import SchemaPolicy
+
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
+FLOWMCP = "flowmcp"
 
-_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": load_policy, "rubrics": load_rubric}
+
+
+def _load_any_policy(document: Document) -> Any:
+    """A policy of whichever family it says it is of."""
+    if isinstance(document.tree, dict) and document.tree.get("family") == FLOWMCP:
+        from assay.flowmcp.policy import load_schema_policy  # another family's rules, off the path of grading runs
+
+        return load_schema_policy(document)
+    return load_policy(document)
+
+
+_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": _load_any_policy, "rubrics": load_rubric}
 KINDS = tuple(_LOADERS)
 
 
@@ -136,9 +150,19 @@ class Shelf:
         return max(found, key=lambda pair: pair[0])[1]
 
     def policy(self, name: str) -> Policy:
-        """A policy by name, `name@version` or path."""
-        loaded: Policy = self.load("policies", name)
+        """A policy for scorecards by name, `name@version` or path."""
+        loaded = self.load("policies", name)
+        if not isinstance(loaded, Policy):
+            raise ShelfError("LIB-005", f"the policy '{loaded.id}' grades tool schemas, not runs or scorecards.", fix="`assay schema --help` shows what it is for.")
         return loaded
+
+    def schema_policy(self, name: str) -> SchemaPolicy:
+        """A policy for tool schemas by name, `name@version` or path."""
+        loaded = self.load("policies", name)
+        if isinstance(loaded, Policy):
+            raise ShelfError("LIB-005", f"the policy '{loaded.id}' grades runs and scorecards, not tool schemas.", fix="`assay library list policies` shows them.")
+        found: SchemaPolicy = loaded
+        return found
 
     def rubric(self, name: str) -> Rubric:
         """A rubric by name, `name@version` or path."""

@@ -1,0 +1,286 @@
+"""The operations of the tool-schema vectors, each run through the code that grades: no rule is written a second time here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError, InputError
+from assay.files import parse_json
+from assay.flowmcp import status as st
+from assay.flowmcp.aggregate import aggregate
+from assay.flowmcp.aging import age_score
+from assay.flowmcp.answers import TRANSPORT_DIMENSIONS, check_answer, check_na, check_score, shown, weighted_mean
+from assay.flowmcp.ecma import stringify
+from assay.flowmcp.entry import schema_valid, semantic_faults
+from assay.flowmcp.hashing import canonical_text, hash8
+from assay.flowmcp.index import index_fault
+from assay.flowmcp.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
+from assay.flowmcp.policy import SchemaRules
+from assay.flowmcp.protocol import INSTRUCTIONS, build_prompts, check_protocol, grade_scores, score_faults
+from assay.flowmcp.selection import Member, check_selection, cross_references, is_member_id, make_lock, size_outcome
+from assay.flowmcp.veto import TRIGGERS, make_veto
+from assay.library.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Input = dict[str, Any]
+Output = dict[str, Any]
+
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _rules() -> SchemaRules:
+    return SchemaRules(Shelf().schema_policy("flowmcp"))
+
+
+def _verdict(check: Callable[[], object]) -> Output:
+    try:
+        check()
+    except InputError as error:
+        return {"valid": False, "error": error.code, "message": error.message}
+    return {"valid": True, "error": None}
+
+
+def _need(given: Input, key: str) -> Any:
+    if key not in given:
+        raise InputError("FMC-012", f"the input has no '{key}'.")
+    return given[key]
+
+
+def _list(given: Input, key: str) -> list[Any]:
+    found = given.get(key)
+    if not isinstance(found, list):
+        raise InputError("FMC-012", f"'{key}' must be a list.")
+    return found
+
+
+def _entries(given: Input) -> list[dict[str, Any]]:
+    found = _list(given, "entries")
+    if not all(isinstance(entry, dict) for entry in found):
+        raise InputError("FMC-012", "an entry must be an object.")
+    return found
+
+
+def _weighted_sum(given: Input) -> Output:
+    answers = _list(given, "answers")
+    if not all(isinstance(answer, dict) for answer in answers):
+        raise InputError("FMC-012", "an answer must be an object.")
+    found = weighted_mean([(answer.get("score"), answer.get("weight")) for answer in answers], _rules())
+    warning = f"{found.stale} stale" if found.stale else None
+    return {"sum": shown(found.total), "weightSum": shown(found.weight), "normalizedScore": shown(found.value), "warning": warning, "error": None}
+
+
+def _aggregate(given: Input) -> Output:
+    scores, weights = _list(given, "scores"), given.get("weights")
+    if weights is None:
+        weights = [1] * len(scores)
+    if not isinstance(weights, list) or len(weights) != len(scores):
+        raise InputError("SCO-004", "there must be one weight for each score.")
+    found = aggregate(list(zip(scores, weights, strict=True)), given.get("gradingTier"), _rules(), veto=given.get("categoricalVeto"))
+    return {
+        "aggregateGrade": found.grade,
+        "rawGrade": found.raw_grade,
+        "status": found.status,
+        "normalizedScore": shown(found.mean),
+        "maxAttainableGrade": found.max_attainable,
+    }
+
+
+def _veto_apply(given: Input) -> Output:
+    veto = make_veto(given.get("triggeredBy"), evidence=given.get("evidence"), grader=given.get("graderIdentity"), reasoning=given.get("reasoning"), now=_NOW)
+    return {"aggregateGrade": aggregate([], "autonomous", _rules(), veto=veto).grade, "categoricalVeto": veto}
+
+
+def _eligibility(given: Input) -> Output:
+    found = st.stable_eligibility(_entries(given), given.get("threshold", st.STABLE_FROM))
+    return {"eligible": found.eligible, "reason": found.reason, "nodeStatus": found.status}
+
+
+def _sequence(given: Input) -> Output:
+    fault = st.sequence_fault(_entries(given))
+    return {"valid": fault is None, "error": fault.code if fault else None}
+
+
+def _partial_build(given: Input) -> Output:
+    base = given.get("base")
+    if not isinstance(base, dict) or base.get("gradingMode", "full") != "full":
+        raise InputError("PRT-003", "a partial grading builds on a full one.")
+    st.letter_status(base.get("aggregateGrade"))
+    return {"gradingMode": "partial", "aggregateGrade": base["aggregateGrade"]}
+
+
+def _resolve(given: Input) -> Output:
+    files, name = _list(given, "files"), _need(given, "logicalName")
+    if not isinstance(name, str) or not all(isinstance(file, str) for file in files):
+        raise InputError("FMC-012", "names must be texts.")
+    found = latest(files, name)
+    return {"file": found, "reason": None if found else "no-version"}
+
+
+def _index_validate(given: Input) -> Output:
+    fault = index_fault(given)
+    return {"valid": fault is None, "error": fault.code if fault else None}
+
+
+def _precondition(given: Input) -> Output:
+    fault = st.precondition(given.get("members"))
+    return {"passed": fault is None, "error": fault.code if fault else None}
+
+
+def _aging(given: Input) -> Output:
+    found = age_score(given.get("dimension"), given.get("ageDays"), given.get("score"))
+    return {"score": found.score, "warning": found.warning}
+
+
+def _hash8(given: Input) -> Output:
+    value = _need(given, "value")
+    return {"canonical": canonical_text(value), "hash8": hash8(value)}
+
+
+def _filename(given: Input) -> Output:
+    return {"filename": grading_file(given.get("area"), given.get("timestamp"), base_persona=given.get("basePersona"), lens=given.get("lens"))}
+
+
+def _schemahash(given: Input) -> Output:
+    text = given.get("fileBytesUtf8")
+    if not isinstance(text, str):
+        raise InputError("FMC-012", "'fileBytesUtf8' must be a text.")
+    return {"schemaHash": "sha256:" + sha256(text.encode("utf-8")).hexdigest()}
+
+
+def _prompts(given: Input) -> Output:
+    schema, skill = given.get("schema"), given.get("skill")
+    if not isinstance(schema, dict):
+        raise InputError("FMC-002", "the schema is no object.")
+    tools = schema.get("tools")
+    sentence = skill.get("whenToUse") if isinstance(skill, dict) else None
+    prompts = build_prompts(schema.get("description"), stringify({} if tools is None else tools), when_to_use=sentence if isinstance(sentence, str) else None)
+    return {"dimensions": [prompt["dimension"] for prompt in prompts], "prompts": prompts, "scoringInstructions": INSTRUCTIONS}
+
+
+def _consume(given: Input) -> Output:
+    refused: Output = {"status": False, "reportWritten": False, "grade": None}
+    try:
+        if "file" in given:
+            try:
+                document = parse_json(str(given["file"]).encode())
+            except ValueError as error:
+                raise InputError("FIL-002", f"cannot be read: {error}.") from None
+        elif "scoresDoc" in given:
+            document = given["scoresDoc"]
+        else:
+            listed = given.get("scores")
+            numbered = [{"dimension": name, "score": score} for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)] if isinstance(listed, list) else listed
+            if isinstance(listed, list) and len(listed) != len(TRANSPORT_DIMENSIONS):
+                numbered = [{"dimension": "whenToUse", "score": score} for score in listed]
+            document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}
+        found = check_protocol(document)
+        faults = score_faults(found.get("scores"))
+        if "scores" in given and isinstance(given["scores"], list) and given["scores"]:
+            faults = [fault for fault in faults if fault[0] != "PRO-004"]  # bare numbers carry no dimension
+        if faults:
+            raise InputError(faults[0][0], faults[0][2])
+        passed = given.get("validationPassed") is True  # no validation is no passed validation
+        verdict = grade_scores([item["score"] for item in found["scores"]], _rules(), validation_passed=passed)
+    except AssayError as error:
+        return {**refused, "error": error.code, "message": error.message}
+    return {
+        "status": True,
+        "grade": verdict.grade,
+        "rawGrade": verdict.raw_grade,
+        "score": shown(verdict.score),
+        "scoringProtocol": found["scoringProtocol"],
+        "validationPassed": passed,
+        "reportWritten": True,
+        "error": None,
+    }
+
+
+def _add_answer(given: Input) -> Output:
+    check_answer(given)
+    return {"error": None}
+
+
+def _annex(given: Input) -> Output:
+    entry = given.get("entry")
+    if entry is None:
+        base = given.get("$base")
+        if not isinstance(base, dict):
+            raise InputError("CNF-001", "annex-base.json is not beside the vectors.")
+        entry = {**base, **(given.get("change") or {})}
+    valid = "form" not in entry and schema_valid(entry) if isinstance(entry, dict) else False
+    return {"schemaValid": valid, "semanticallyValid": valid and not semantic_faults(entry)}
+
+
+def _selection_validate(given: Input) -> Output:
+    sound = {
+        "selectionId": "s", "namespace": "n", "name": "n", "version": "flowmcp/4.0.0", "description": "ten signs long", "whenToUse": "w", "personaIds": ["p"],
+        "members": [{"schemaId": "n.s"}], "skills": [],
+    }  # fmt: skip
+    check_selection({**sound, **given})
+    return {"error": None}
+
+
+def _crossref(given: Input) -> Output:
+    found = cross_references(_need(given, "L1"), _need(given, "L2"), _list(given, "L3"))
+    return {"ruleA": found.signposts_name_all_topics, "ruleB": found.use_cases_are_named, "dangling": list(found.dangling)}
+
+
+def _lock_build(given: Input) -> Output:
+    member = Member("n.s", None, None, "stable", given.get("override"))
+    return {"lock": make_lock("s", [member], version=None, selection={}, now=_NOW)}
+
+
+def _index_selection(given: Input) -> Output:
+    member = given.get("member")
+    if not is_member_id(member):
+        return {"status": st.BLOCKED}
+    return {"status": st.PENDING, "blocker": f"members.{member}"} if given.get("exists") is False else {"status": st.PENDING}
+
+
+def _scores_shape(given: Input) -> Output:
+    return {"valid": not score_faults(given.get("scores"))}
+
+
+OPS: dict[str, Callable[[Input], Output]] = {
+    "score.validate": lambda given: _verdict(lambda: check_score(given.get("score"))),
+    "score.weighted_sum": _weighted_sum,
+    "na.validate": lambda given: _verdict(lambda: check_na(given.get("score"), given.get("naReason"))),
+    "grade.aggregate": _aggregate,
+    "veto.apply": _veto_apply,
+    "veto.triggers": lambda given: {"triggers": list(TRIGGERS)},
+    "stable.eligibility": _eligibility,
+    "node.status": lambda given: {"status": st.node_status(_entries(given))},
+    "partial.sequence": _sequence,
+    "partial.build": _partial_build,
+    "resolve.latest": _resolve,
+    "index.node_status": lambda given: {"status": st.letter_status(given.get("aggregateGrade"))},
+    "index.rollup_status": lambda given: {"status": st.rollup_status(_list(given, "nodeStatuses"))},
+    "index.rollup_grade": lambda given: {"grade": st.rollup_grade(_list(given, "grades"))},
+    "index.schema_status": lambda given: {"status": st.schema_status(_list(given, "toolStatuses"), given.get("aggregateStatus"))},
+    "index.validate": _index_validate,
+    "index.selection": _index_selection,
+    "precondition": _precondition,
+    "selection.size": lambda given: {"outcome": size_outcome(given.get("distinctNamespaces"), _rules())},
+    "selection.validate": _selection_validate,
+    "skills.crossref": _crossref,
+    "level.meets": lambda given: {"ok": st.meets(given.get("level"), given.get("required"))},
+    "lock.build": _lock_build,
+    "aging": _aging,
+    "hash8": _hash8,
+    "hash8.compare": lambda given: {"equal": hash8(_need(given, "a")) == hash8(_need(given, "b"))},
+    "slug": lambda given: {"slug": slug(given.get("schemaId"))},
+    "filename.grading": _filename,
+    "path.gradings": lambda given: {"dir": gradings_dir(given.get("area"), given)},
+    "report.schema_id": lambda given: {"valid": is_schema_id(given.get("schemaId"))},
+    "report.filename": lambda given: {"filename": report_name(given.get("schemaId"), given.get("date"))},
+    "report.scores_shape": _scores_shape,
+    "schemahash.report": _schemahash,
+    "prompts.build": _prompts,
+    "cli.consume": _consume,
+    "entry.add_answer": _add_answer,
+    "annex.validate": _annex,
+}

@@ -1,0 +1,398 @@
+"""index.json: what the entries of a namespace or a selection come to. Made from the tree alone, the same bytes for the same tree.
+
+It is the one file that is overwritten. Its times are those of the tree, never the time of the rebuild. The frozen `lockSnapshot` of a selection is carried
+over byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files import atomic_write, parse_json
+from assay.flowmcp.ecma import stringify
+from assay.flowmcp.hashing import namespace_hash
+from assay.flowmcp.names import GRADINGS, LETTERS, REJECTED, file_stamp, is_hash8, latest, stamp
+from assay.flowmcp.node import CHANGED, Node, judge, node_document, read_entries
+from assay.flowmcp.selection import is_member_id, member_ids, namespaces_of, size_outcome
+from assay.flowmcp.status import (
+    BLOCKED,
+    GRADED,
+    NODE_STATUSES,
+    PENDING,
+    ROLLUP_STATUSES,
+    STABLE,
+    rollup_grade,
+    rollup_status,
+    schema_status,
+)
+from assay.flowmcp.versions import CURRENT, Systems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from assay.flowmcp.policy import SchemaRules
+
+INDEX = "index.json"
+INDEX_VERSION = 2
+MIN_TESTS = 3
+_LOCK_SLOT = "@lock@"
+
+
+# --- checking an index --------------------------------------------------------------------------------------------------------------------
+
+
+def _nodes(index: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in ("about", "description", "namespaceAggregate", "selectionAggregate"):
+        if key in index:
+            yield key, index[key]
+    for group in ("skills", "members", "schemas"):
+        nodes = index.get(group)
+        for name, node in nodes.items() if isinstance(nodes, dict) else ():
+            yield f"{group}.{name}", node
+            if group == "schemas" and isinstance(node, dict):
+                if "toolsAggregate" in node:
+                    yield f"{group}.{name}.toolsAggregate", node["toolsAggregate"]
+                tools = node.get("tools")
+                for tool, inner in tools.items() if isinstance(tools, dict) else ():
+                    yield f"{group}.{name}.tools.{tool}", inner
+    lock = index.get("lockSnapshot")
+    members = lock.get("members") if isinstance(lock, dict) else None
+    for member in members if isinstance(members, list) else ():
+        if isinstance(member, dict) and "gradingStatus" in member:
+            yield f"lockSnapshot.{member.get('schemaId')}", {"status": member["gradingStatus"]}
+
+
+def index_fault(index: object) -> InputError | None:
+    """The first thing wrong with an index: its version, a status outside its list, something missing, then something of the wrong kind."""
+    if not isinstance(index, dict):
+        return InputError("IDX-002", "an index is an object.")
+    version = index.get("indexVersion")
+    if version != INDEX_VERSION or isinstance(version, bool):
+        return InputError("IDX-003", f"indexVersion is {version!r}, not {INDEX_VERSION}.")
+    if "status" in index and index["status"] not in ROLLUP_STATUSES:
+        return InputError("IDX-007", f"status is {index['status']!r}; a rollup is {', '.join(ROLLUP_STATUSES)}.")
+    for path, node in _nodes(index):
+        if isinstance(node, dict) and "status" in node and node["status"] not in NODE_STATUSES:
+            return InputError("IDX-007", f"{path}.status is {node['status']!r}; a node is {', '.join(NODE_STATUSES)}.")
+    if "namespace" not in index and "selectionId" not in index:
+        return InputError("IDX-001", "neither namespace nor selectionId is there.")
+    needed = ["updatedAt", "status", *(["description", "skills"] if "namespace" in index else [])]
+    for key in needed:
+        if key not in index:
+            return InputError("IDX-001", f"{key} is missing.")
+    for path, node in _nodes(index):
+        if not isinstance(node, dict):
+            return InputError("IDX-002", f"{path} is no object.")
+        if "status" not in node:
+            return InputError("IDX-001", f"{path}.status is missing.")
+        grade = node.get("grade")
+        if grade is not None and grade not in (*LETTERS, REJECTED):
+            return InputError("IDX-007", f"{path}.grade is {grade!r}.")
+    return None
+
+
+# --- a namespace --------------------------------------------------------------------------------------------------------------------------
+
+
+class _Collected(NamedTuple):
+    """What is gathered while the nodes of one index are visited."""
+
+    statuses: list[str]
+    grades: list[str]
+    blockers: list[dict[str, str]]
+    moments: list[datetime]
+    versions: set[tuple[str, str]]
+
+    def take(self, path: str, node: Node, shown: dict[str, Any]) -> None:
+        self.statuses.append(node.status)
+        if "grade" in shown:
+            self.grades.append(shown["grade"])
+        if node.status == BLOCKED:
+            self.blockers.append({"node": path, "reason": node.reason or "blocked"})
+        if node.newest is not None:
+            self.moments.append(node.newest)
+        self.versions |= node.versions
+
+
+def _visible(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(item.name for item in found if not item.name.startswith((".", "_")) and item.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+class Snapshot(NamedTuple):
+    """The newest version of a primitive in the tree."""
+
+    file: str
+    hash8: str
+    moment: datetime
+
+
+def snapshot_of(folder: str, name: str) -> Snapshot | None:
+    """The newest `<name>--<time>--<hash8>.<ext>` in a folder."""
+    try:
+        newest = latest(os.listdir(folder), name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if newest is None:
+        return None
+    found = newest.rsplit(".", 1)[0].rsplit("--", 1)[-1]
+    moment = file_stamp(newest)
+    return Snapshot(newest, found, moment) if is_hash8(found) and moment is not None else None
+
+
+def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems = CURRENT) -> dict[str, Any]:
+    """The index of a namespace, from its folder in the tree."""
+    home = os.path.join(root, "providers", namespace)
+    gathered = _Collected([], [], [], [], set())
+    schemas: dict[str, Any] = {}
+    skills: dict[str, Any] = {}
+    abouts: list[tuple[Node, dict[str, Any]]] = []
+    members: dict[str, str] = {}
+    about_hash: str | None = None
+    tools_total = tools_stable = 0
+
+    def node(folder: str, area: str, live: str | None) -> tuple[Node, dict[str, Any]]:
+        found = judge(read_entries(folder, (area,), rules, systems=systems), live, rules)
+        return found, node_document(found, home, rules, live_hash=live)
+
+    for name in _visible(home):
+        folder = os.path.join(home, name)
+        snapshot = snapshot_of(folder, name)
+        live = snapshot.hash8 if snapshot else None
+        if snapshot is not None:
+            members[name] = snapshot.hash8
+            gathered.moments.append(snapshot.moment)
+        whole, shown = node(folder, "tools-aggregate-schema", live)
+        tools: dict[str, Any] = {}
+        statuses = []
+        for tool in _visible(os.path.join(folder, "tools")):
+            inside = os.path.join(folder, "tools", tool)
+            one, document = node(inside, "single-test", live)
+            if one.status == PENDING and one.entry is None and (few := _too_few_tests(inside, tool)) is not None:
+                one = Node(BLOCKED, reason=few)
+                document = {"status": BLOCKED, "reason": few}
+            gathered.take(f"schemas.{name}.tools.{tool}", one, document)
+            tools[tool] = document
+            statuses.append(one.status)
+            tools_total += 1
+            tools_stable += one.status == STABLE
+        status = schema_status(statuses, whole.status)
+        made: dict[str, Any] = {"status": status}
+        if whole.reason == CHANGED and status != BLOCKED:
+            made["status"] = status = PENDING
+            made["reason"] = CHANGED
+        elif snapshot is None and whole.entry is None and not tools:
+            made["reason"] = "not yet imported"
+        elif whole.reason is not None:
+            made["reason"] = whole.reason
+        if "grade" in shown:
+            made["grade"] = shown["grade"]
+        if snapshot is not None:
+            made["snapshot"] = {"file": snapshot.file, "hash": snapshot.hash8}
+        made["toolsAggregate"] = shown
+        made["tools"] = tools
+        gathered.take(f"schemas.{name}.toolsAggregate", whole, shown)
+        gathered.statuses[-1] = status  # the schema stands for its aggregate in the rollup
+        schemas[name] = made
+        for skill in _visible(os.path.join(folder, "skills")):
+            one, document = node(os.path.join(folder, "skills", skill), "namespace-skills", live)
+            gathered.take(f"skills.{name}.{skill}", one, document)
+            skills[f"{name}.{skill}"] = document
+        about_folder = os.path.join(folder, "resources", "about")
+        page = snapshot_of(about_folder, "about")
+        if page is not None or os.path.isdir(os.path.join(about_folder, GRADINGS)):
+            about_hash = page.hash8 if page else about_hash
+            abouts.append(node(about_folder, "about-namespace", live))
+
+    bound = namespace_hash(members, about_hash) if members else None
+    description, description_shown = node(home, "namespace-description", bound)
+    whole, whole_shown = node(home, "tools-aggregate-namespace", bound)
+    if abouts:
+        about, about_shown = max(abouts, key=lambda pair: (pair[0].newest is not None, pair[0].newest or 0, pair[1].get("ref", "")))
+    else:
+        about = Node(BLOCKED, reason="no-about") if members else Node(PENDING)
+        about_shown = node_document(about, home, rules, live_hash=None)
+    for path, one, document in (("about", about, about_shown), ("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
+        gathered.take(path, one, document)
+    graded = sum(item["status"] in (GRADED, STABLE) for item in skills.values())
+    summary = {"schemas": len(schemas), "tools": tools_total, "toolsStable": tools_stable, "about": about.status, "description": description.status, "skills": graded}
+    return _finish({"namespace": namespace}, gathered, summary, {
+        "about": about_shown, "description": description_shown, "skills": skills, "namespaceAggregate": whole_shown, "schemas": schemas,
+    })  # fmt: skip
+
+
+def _too_few_tests(folder: str, tool: str) -> str | None:
+    """Why a tool cannot be graded in full yet, where its definition in the tree says so."""
+    snapshot = snapshot_of(folder, tool)
+    if snapshot is None:
+        return None
+    try:
+        with open(os.path.join(folder, snapshot.file), "rb") as stream:
+            definition = parse_json(stream.read())
+    except (OSError, ValueError) as error:
+        return f"its definition cannot be read: {error}"
+    tests = definition.get("tests") if isinstance(definition, dict) else None
+    return None if isinstance(tests, list) and len(tests) >= MIN_TESTS else "fewer-than-three-tests"
+
+
+def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+    grade = rollup_grade(gathered.grades)
+    made: dict[str, Any] = {"indexVersion": INDEX_VERSION, **head, "updatedAt": stamp(max(gathered.moments)) if gathered.moments else "never"}
+    made["status"] = rollup_status(gathered.statuses)
+    if grade is not None:
+        made["grade"] = grade
+    scoring = sorted({pair[0] for pair in gathered.versions})
+    grading = sorted({pair[1] for pair in gathered.versions})
+    if gathered.versions:
+        made["scoringSystem"], made["gradingSystem"] = scoring[-1], grading[-1]
+        summary = {**summary, "scoringSystem": scoring[-1], "gradingSystem": grading[-1]}
+        if len(scoring) > 1 or len(grading) > 1:  # scores of two versions side by side must be seen
+            summary["mixedVersions"] = {"scoringSystem": scoring, "gradingSystem": grading}
+    return {**made, "summary": summary, **parts, "blockers": gathered.blockers}
+
+
+# --- a selection --------------------------------------------------------------------------------------------------------------------------
+
+
+def selection_index(
+    root: str, selection_id: str, rules: SchemaRules, *, systems: Systems = CURRENT, namespaces: dict[str, dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The index of a selection: its members as they stand now in their own namespaces, its About page, its skills and the grading of the whole."""
+    home = os.path.join(root, "selections", selection_id)
+    gathered = _Collected([], [], [], [], set())
+    snapshot = snapshot_of(home, "selection")
+    definition: dict[str, Any] = {}
+    if snapshot is not None:
+        gathered.moments.append(snapshot.moment)
+        try:
+            with open(os.path.join(home, snapshot.file), "rb") as stream:
+                definition = parse_json(stream.read())
+        except (OSError, ValueError) as error:
+            gathered.blockers.append({"node": "selection", "reason": f"{snapshot.file} cannot be read: {error}"})
+            gathered.statuses.append(BLOCKED)
+    live = snapshot.hash8 if snapshot else None
+    known = {} if namespaces is None else namespaces
+    members: dict[str, Any] = {}
+    listed = member_ids(definition) if isinstance(definition, dict) else []
+    for member in listed:
+        members[member] = _member(root, member, known, rules, systems)
+        gathered.statuses.append(members[member]["status"])
+        if members[member]["status"] in (BLOCKED, PENDING):
+            gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
+
+    def node(folder: str, areas: tuple[str, ...]) -> tuple[Node, dict[str, Any]]:
+        found = judge(read_entries(folder, areas, rules, systems=systems), live, rules)
+        return found, node_document(found, home, rules, live_hash=live)
+
+    about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
+    whole, whole_shown = node(home, ("selection-aggregate",))
+    size = size_outcome(len(namespaces_of(listed)), rules)
+    if size == "n/a" and whole.entry is None:
+        whole = Node(BLOCKED, reason=f"{len(namespaces_of(listed))} namespaces are fewer than {rules.policy.selection.graded_from}: a selection of this size has no grade")
+        whole_shown = {"status": BLOCKED, "reason": whole.reason}
+    skills: dict[str, Any] = {}
+    for skill in _visible(os.path.join(home, "skills")):
+        one, document = node(os.path.join(home, "skills", skill), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"))
+        gathered.take(f"skills.{skill}", one, document)
+        skills[skill] = document
+    for path, one, document in (("about", about, about_shown), ("selectionAggregate", whole, whole_shown)):
+        gathered.take(path, one, document)
+    gathered.grades[:] = [whole_shown["grade"]] if "grade" in whole_shown else []
+    summary = {
+        "members": len(members),
+        "membersStable": sum(item["status"] == STABLE for item in members.values()),
+        "about": about.status,
+        "skills": len(skills),
+        "skillsStable": sum(item["status"] == STABLE for item in skills.values()),
+        "namespaces": len(namespaces_of(listed)),
+        "size": size,
+    }
+    made = _finish({"selectionId": selection_id}, gathered, summary, {"about": about_shown, "selectionAggregate": whole_shown, "skills": skills, "members": members})
+    if size == "n/a" and "grade" not in made:
+        made["grade"] = "n/a"
+    return made
+
+
+def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: SchemaRules, systems: Systems) -> dict[str, Any]:
+    if not is_member_id(member):
+        return {"status": BLOCKED, "resolvedArtifact": None, "reason": f"{member!r} is no <namespace>.<schema>"}
+    namespace, _, schema = member.partition(".")
+    if namespace not in known:
+        known[namespace] = namespace_index(root, namespace, rules, systems=systems) if os.path.isdir(os.path.join(root, "providers", namespace)) else {}
+    found = known[namespace].get("schemas", {}).get(schema)
+    if found is None:
+        return {"status": PENDING, "resolvedArtifact": None, "reason": "not imported"}
+    made = {"status": found["status"], "resolvedArtifact": f"providers/{namespace}/{schema}/{found['snapshot']['file']}" if "snapshot" in found else None}
+    for key in ("grade", "reason"):
+        if key in found:
+            made[key] = found[key]
+    if "ref" in found["toolsAggregate"]:
+        made["ref"] = f"providers/{namespace}/{found['toolsAggregate']['ref']}"
+    return made
+
+
+# --- writing ------------------------------------------------------------------------------------------------------------------------------
+
+
+def index_bytes(index: dict[str, Any], lock: bytes | None = None) -> bytes:
+    """An index as its file holds it; `lock` is the frozen part, put in as the bytes it is."""
+    import msgspec  # its formatter indents
+
+    if lock is None:
+        return msgspec.json.format(stringify(index).encode(), indent=2) + b"\n"
+    text = msgspec.json.format(stringify({**index, "lockSnapshot": _LOCK_SLOT}).encode(), indent=2) + b"\n"
+    return text.replace(f'"lockSnapshot": "{_LOCK_SLOT}"'.encode(), b'"lockSnapshot": ' + lock)
+
+
+def frozen_lock(data: bytes) -> bytes | None:
+    """The bytes of `lockSnapshot` in an index file, as they stand there; None where there is none."""
+    text = data.decode("utf-8")
+    decoder = json.JSONDecoder()
+    position = _skip(text, 0)
+    if text[position : position + 1] != "{":
+        raise ValueError("is no object")
+    position = _skip(text, position + 1)
+    while text[position : position + 1] == '"':
+        key, position = decoder.raw_decode(text, position)
+        position = _skip(text, _skip(text, position) + 1)
+        start = position
+        _, position = decoder.raw_decode(text, position)
+        if key == "lockSnapshot":
+            return text[start:position].encode()
+        position = _skip(text, position)
+        if text[position : position + 1] != ",":
+            break
+        position = _skip(text, position + 1)
+    return None
+
+
+def _skip(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+def write_index(path: str, index: dict[str, Any], lock: bytes | None = None) -> bool:
+    """Write an index if it says something new; whether it did."""
+    data = index_bytes(index, lock)
+    try:
+        with open(path, "rb") as stream:
+            if stream.read() == data:
+                return False
+    except FileNotFoundError:
+        pass
+    with atomic_write(path) as stream:
+        stream.write(data)
+    return True
+
+
+def strict(index: dict[str, Any]) -> dict[str, Any]:
+    """An index that the published schema accepts: without the two version keys at the top, which it has no room for; they stay in `summary`."""
+    return {key: value for key, value in index.items() if key not in ("scoringSystem", "gradingSystem")}

@@ -1,0 +1,164 @@
+"""One node of a grading tree: its entries in order, and what they say it is.
+
+Every entry of the node is read and checked. One that cannot be read, breaks its form or does not add up blocks the node: otherwise spoiling a veto would
+lift it. A rejected node is lifted only by a full grading that names the rejecting entry as the one it supersedes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files import parse_json
+from assay.flowmcp.aggregate import aggregate_answers
+from assay.flowmcp.answers import shown
+from assay.flowmcp.entry import consistency_faults, schema_valid, semantic_faults, upgrade
+from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp
+from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
+from assay.flowmcp.versions import CURRENT, Systems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from assay.flowmcp.policy import SchemaRules
+
+CHANGED = "schema changed, regrade required"
+MAX_ENTRY = 8 * 1024 * 1024
+
+
+class Stored(NamedTuple):
+    """An entry in its file, or why there is none to be had from it."""
+
+    path: str
+    moment: datetime
+    entry: dict[str, Any] | None
+    fault: str | None
+
+
+def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]:
+    """The grading files of some areas in the `_gradings` of a folder, oldest first by the time in their names."""
+    found = []
+    try:
+        names = os.listdir(os.path.join(folder, GRADINGS))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    for name in names:
+        if name.endswith(".json") and not name.startswith(".") and name.partition("--")[0] in areas:
+            moment = file_stamp(name)
+            if moment is not None:
+                found.append((moment, name))
+    return sorted(found)
+
+
+def read_entries(folder: str, areas: Sequence[str], rules: SchemaRules, *, systems: Systems = CURRENT) -> list[Stored]:
+    """The entries of a node, oldest first, each checked."""
+    return [read_entry(os.path.join(folder, GRADINGS, name), moment, rules, systems=systems) for moment, name in entry_files(folder, areas)]
+
+
+def read_entry(path: str, moment: datetime, rules: SchemaRules, *, systems: Systems = CURRENT) -> Stored:
+    """One entry: of the published form, of the extended one, or of the older form of the reference program."""
+    try:
+        if os.path.islink(path) or os.path.getsize(path) > MAX_ENTRY:
+            return Stored(path, moment, None, "is a link or too large to be an entry")
+        with open(path, "rb") as stream:
+            tree = parse_json(stream.read())
+    except (OSError, ValueError) as error:
+        return Stored(path, moment, None, f"IDX-004 cannot be read: {error}")
+    if not isinstance(tree, dict):
+        return Stored(path, moment, None, "IDX-004 is no object")
+    if not schema_valid(tree):
+        tree, _ = upgrade(tree)
+        if not schema_valid(tree):
+            return Stored(path, moment, None, "does not have the published form of an entry")
+    try:
+        wrong = semantic_faults(tree) or consistency_faults(tree, rules, systems)
+    except InputError as error:
+        wrong = [str(error)]
+    return Stored(path, moment, tree, wrong[0] if wrong else None)
+
+
+class Node(NamedTuple):
+    """What the entries of a node come to."""
+
+    status: str
+    entry: dict[str, Any] | None = None
+    """The full grading that decides."""
+    path: str | None = None
+    reason: str | None = None
+    newest: datetime | None = None
+    versions: frozenset[tuple[str, str]] = frozenset()
+    """Every pair of versions among the entries."""
+
+
+def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -> Node:
+    """The status of a node from its entries, oldest first, and the hash of what it grades now (None where that is not known)."""
+    if not stored:
+        return Node(PENDING)
+    newest = stored[-1].moment
+    versions = frozenset((str(item.entry.get("scoringSystem")), str(item.entry.get("gradingSystem"))) for item in stored if item.entry)
+    spoiled = next((item for item in stored if item.fault is not None), None)
+    if spoiled is not None:
+        return Node(BLOCKED, None, spoiled.path, f"{os.path.basename(spoiled.path)}: {spoiled.fault}", newest, versions)
+    known: set[str] = set()
+    current: Stored | None = None
+    rejected_by: str | None = None
+    for item in stored:
+        entry = item.entry
+        assert entry is not None
+        trigger = entry.get("regradingTrigger")
+        previous = trigger.get("previousGradingId") if isinstance(trigger, dict) else None
+        if previous is not None and previous not in known:
+            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: supersedes {previous}, which is gone", newest, versions)
+        known.add(str(entry["gradingId"]))
+        if entry["gradingMode"] == PARTIAL:
+            if current is None or current.entry is None or entry.get("aggregateGrade") != current.entry.get("aggregateGrade"):
+                return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {'PRT-003' if current is None else 'PRT-004'} not allowed here", newest, versions)
+            continue
+        if rejected_by is not None and previous != rejected_by:
+            continue  # a rejection stands until a grading names it as superseded
+        rejected_by = str(entry["gradingId"]) if entry.get("aggregateGrade") == REJECTED else None
+        current = item
+    assert current is not None
+    assert current.entry is not None
+    entry = current.entry
+    if entry.get("blocked"):
+        return Node(BLOCKED, entry, current.path, str(entry.get("blockedReason")), newest, versions)
+    if entry.get("aggregateGrade") is None:
+        return Node(PENDING, entry, current.path, "no scorable answers", newest, versions)
+    found = letter_status(entry["aggregateGrade"], stable_from=rules.policy.stable_from)
+    if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
+        return Node(PENDING, entry, current.path, CHANGED, newest, versions)
+    return Node(found, entry, current.path, None, newest, versions)
+
+
+def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
+    """The last full grading among entries, oldest first."""
+    return next((item.entry for item in reversed(stored) if item.entry and item.entry.get("gradingMode") == FULL), None)
+
+
+def node_document(node: Node, root: str, rules: SchemaRules, *, live_hash: str | None) -> dict[str, Any]:
+    """A node as the index shows it. A grade that no longer holds is not shown as one."""
+    made: dict[str, Any] = {"status": node.status}
+    entry = node.entry
+    holds = node.status not in (PENDING, BLOCKED)
+    if entry is not None and holds:
+        made["grade"] = entry["aggregateGrade"]
+        if entry["aggregateGrade"] != REJECTED:
+            again = aggregate_answers(entry["gradings"], entry["gradingTier"], rules)
+            made["rawGrade"] = entry.get("rawGrade") or again.raw_grade
+            made["normalizedScore"] = shown(again.mean)
+    if node.path is not None:
+        made["ref"] = os.path.relpath(node.path, root).replace(os.sep, "/")
+    if node.reason is not None:
+        made["reason"] = node.reason
+    elif entry is not None and entry.get("aggregateGrade") == REJECTED:
+        made["reason"] = f"veto: {entry['categoricalVeto']['triggeredBy']}"
+    if entry is not None:
+        made["boundTo"] = entry["schemaHash"]
+        if live_hash is None and holds:
+            made["note"] = "there is no snapshot to compare with"
+        made["scoringSystem"] = entry["scoringSystem"]
+        made["gradingSystem"] = entry["gradingSystem"]
+    return made

@@ -1,0 +1,234 @@
+"""The file protocol v1 between a deterministic program and an outside grader: prompts out, scores in, a report out.
+
+The sentences of the prompts and the instructions are constants of the protocol, so that `prompts.json` is the same whoever makes it. Nothing here asks a
+model: see `scorer`. Bands, tier cap and veto are not of the protocol: they come from the policy.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.errors import Fault, InputError
+from assay.flowmcp.aggregate import aggregate
+from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS, shown
+from assay.flowmcp.ecma import stringify
+from assay.flowmcp.names import AUTONOMOUS, is_schema_id, iso, parse_iso, slug
+from assay.flowmcp.versions import CURRENT, SCORING_PROTOCOL, Systems
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from assay.flowmcp.policy import SchemaRules
+    from assay.flowmcp.source import SchemaFinding, ToolSchema
+
+INSTRUCTIONS = (
+    "Du bist ein Schema-Bewerter. Bewerte unabhaengig basierend nur auf den unten gelieferten Informationen. "
+    'Antworte als JSON-Array: [ { "dimension": "...", "score": <1.0-5.0>, "reasoning": "..." }, ... ]. '
+    "Keine externen Annahmen, keine Kontext-Vermutungen."
+)
+WHEN_TO_USE = "Rate the clarity and specificity of the following Schema description on a scale 1.0-5.0. "
+PARAMETERS = "Rate how well the parameter descriptions in the following schema enable an LLM to call the tools correctly on a scale 1.0-5.0. Schema: "
+
+
+# --- prompts ------------------------------------------------------------------------------------------------------------------------------
+
+
+def build_prompts(description: object, tools_text: str, *, when_to_use: str | None = None) -> list[dict[str, str]]:
+    """The two prompts, in their fixed order. The sentence about a skill stands there only when there is one.
+
+    >>> [prompt["dimension"] for prompt in build_prompts("Prices", "{}")]
+    ['whenToUse', 'parameters']
+    """
+    skill = f'Skill whenToUse: "{when_to_use}" ' if when_to_use else ""
+    described = description if isinstance(description, str) else ""
+    return [
+        {"dimension": "whenToUse", "prompt": f'{WHEN_TO_USE}{skill}Schema description: "{described}"'},
+        {"dimension": "parameters", "prompt": f"{PARAMETERS}{tools_text}"},
+    ]
+
+
+def prompts_document(schema: ToolSchema, *, when_to_use: str | None = None) -> dict[str, Any]:
+    """`prompts.json` of a schema: the same for the same schema at the same path, whoever makes it and when."""
+    return {
+        "schemaId": schema.schema_id,
+        "schemaIdSlug": slug(schema.schema_id),
+        "schemaPath": schema.path,
+        "scoringProtocol": SCORING_PROTOCOL,
+        "scoringInstructions": INSTRUCTIONS,
+        "prompts": build_prompts(schema.main.get("description"), schema.tools_text, when_to_use=when_to_use),
+    }
+
+
+def document_bytes(document: dict[str, Any]) -> bytes:
+    """A document of the protocol as its file holds it; any text a JavaScript string can hold survives."""
+    import msgspec  # its formatter indents; what it is given is already text
+
+    return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
+
+
+def check_protocol(document: object, where: str = "") -> dict[str, Any]:
+    """A document of protocol v1, or a refusal. A missing version is an unknown one: nothing is assumed."""
+    if not isinstance(document, dict):
+        raise InputError("PRO-002", "is no JSON object.", where=where)
+    version = document.get("scoringProtocol")
+    if version != SCORING_PROTOCOL:
+        said = "states no scoringProtocol" if version is None else f"is of the scoringProtocol {version!r}"
+        raise InputError("PRO-001", f"{said}; this program speaks {SCORING_PROTOCOL!r}.", where=where, fix="Nothing was written. Make it anew with this protocol.")
+    return document
+
+
+def check_prompts(document: object, where: str = "") -> dict[str, Any]:
+    """A `prompts.json` that can be scored, or every fault it has."""
+    found = check_protocol(document, where)
+    faults = []
+    if not is_schema_id(found.get("schemaId")) or found.get("schemaIdSlug") != slug(found["schemaId"]):
+        faults.append("schemaId must be <namespace>/<file-base>, and schemaIdSlug the same with '_'.")
+    prompts = found.get("prompts")
+    if not isinstance(prompts, list) or [item.get("dimension") if isinstance(item, dict) else None for item in prompts] != list(TRANSPORT_DIMENSIONS):
+        faults.append(f"prompts must hold one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in this order.")
+    elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
+        faults.append("each prompt must be a text.")
+    if not isinstance(found.get("scoringInstructions"), str):
+        faults.append("scoringInstructions must be a text.")
+    if faults:
+        raise InputError("PRO-002", faults[0], where=where, faults=[Fault(text, code="PRO-002", file=where) for text in faults])
+    return found
+
+
+# --- scores -------------------------------------------------------------------------------------------------------------------------------
+
+
+def score_faults(scores: object) -> list[tuple[str, str, str]]:
+    """What is wrong with the list of scores: (code, place, message)."""
+    if not isinstance(scores, list):
+        return [("PRO-002", "scores", "must be a list.")]
+    if not scores:
+        return [("PRO-004", "scores", "is empty: there is nothing to grade.")]
+    faults = []
+    seen: dict[str, int] = {}
+    for index, item in enumerate(scores):
+        where = f"scores[{index}]"
+        if not isinstance(item, dict):
+            faults.append(("PRO-002", where, "must be an object with dimension, score and reasoning."))
+            continue
+        dimension = item.get("dimension")
+        if not isinstance(dimension, str) or dimension not in TRANSPORT_DIMENSIONS:
+            faults.append(("PRO-004", f"{where}.dimension", f"{dimension!r} is none of {', '.join(TRANSPORT_DIMENSIONS)}.{near_miss(str(dimension), TRANSPORT_DIMENSIONS)}"))
+        elif dimension in seen:
+            faults.append(("PRO-004", f"{where}.dimension", f"'{dimension}' was scored in scores[{seen[dimension]}] already."))
+        else:
+            seen[dimension] = index
+        if (wrong := _score_fault(item.get("score"))) is not None:
+            faults.append(("PRO-003", f"{where}.score", wrong))
+        if "reasoning" in item and not isinstance(item["reasoning"], str):
+            faults.append(("PRO-002", f"{where}.reasoning", "must be a text."))
+    faults += [("PRO-004", "scores", f"no score for '{name}'.") for name in TRANSPORT_DIMENSIONS if name not in seen]
+    return faults
+
+
+def _score_fault(score: object) -> str | None:
+    try:
+        value = exact.ratio(score)
+    except ValueError as error:
+        return f"must be a number from 1.0 to 5.0; {error}."
+    return None if LOWEST * value.den <= value.num <= HIGHEST * value.den else f"is {score}, outside 1.0 to 5.0; it is refused, not clamped."
+
+
+def check_scores(document: object, *, expected_slug: str, where: str = "") -> dict[str, Any]:
+    """A `scores.json` for that schema, or every fault it has. An unknown protocol is refused before anything else is looked at."""
+    found = check_protocol(document, where)
+    faults = []
+    if found.get("schemaIdSlug") != expected_slug:
+        faults.append(("PRO-005", "schemaIdSlug", f"is {found.get('schemaIdSlug')!r}; these scores are for another schema than '{expected_slug}'."))
+    for key in ("creator", "harness"):
+        if not isinstance(found.get(key), dict) or not found[key]:
+            faults.append(("PRO-002", key, "must be an object that says who scored, and with what."))
+    if parse_iso(found.get("timestamp")) is None:
+        faults.append(("PRO-002", "timestamp", f"{found.get('timestamp')!r} is no time with a zone, as 2026-05-18T03:15:00Z."))
+    faults += score_faults(found.get("scores"))
+    if faults:
+        listed = [Fault(message, code=code, file=where, path=path) for code, path, message in faults]
+        raise InputError(faults[0][0], faults[0][2], where=where, faults=listed, fix="Nothing was written.")
+    return found
+
+
+# --- the report ---------------------------------------------------------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """What two scores and a validation come to."""
+
+    grade: str
+    raw_grade: str | None
+    score: Fraction
+    reason: str
+
+
+def grade_scores(scores: Sequence[int | float | Decimal], rules: SchemaRules, *, validation_passed: bool, veto: dict[str, Any] | None = None) -> Verdict:
+    """The grade of a report: the plain mean, banded and capped by the tier. A failed validation is F, a veto REJECTED; the score stays to be seen."""
+    mean = Fraction(sum(Fraction(*exact.ratio(score)) for score in scores), len(scores))
+    found = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
+    assert found.raw_grade is not None
+    assert found.grade is not None
+    if veto is not None:
+        return Verdict("REJECTED", found.raw_grade, mean, f"veto: {veto['triggeredBy']}")
+    if not validation_passed:
+        return Verdict("F", found.raw_grade, mean, "the schema does not pass its validation")
+    return Verdict(found.grade, found.raw_grade, mean, found.notes[0] if found.notes else f"the mean {shown_text(mean)} is in the band of {found.grade}")
+
+
+def shown_text(mean: Fraction) -> str:
+    """A mean as people read it: all its digits if few, else four."""
+    value = shown(mean)
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def report_document(
+    schema: ToolSchema,
+    scores: dict[str, Any],
+    findings: Sequence[SchemaFinding],
+    rules: SchemaRules,
+    *,
+    now: datetime,
+    started_at: str | None,
+    hash8: str | None,
+    veto: dict[str, Any] | None = None,
+    checks: Sequence[dict[str, Any]] = (),
+    systems: Systems = CURRENT,
+) -> dict[str, Any]:
+    """The grade report: the keys of the protocol first, then what a reader needs to trust the grade."""
+    errors = [finding for finding in findings if finding.level == "error"]
+    verdict = grade_scores([item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto)
+    moment = iso(now)
+    return {
+        "schemaId": schema.schema_id,
+        "schemaIdSlug": slug(schema.schema_id),
+        "schemaPath": schema.path,
+        "schemaHash": schema.file_sha256,
+        "date": moment[:10],
+        "grade": verdict.grade,
+        "score": shown(verdict.score),
+        "scoringProtocol": SCORING_PROTOCOL,
+        "creator": scores["creator"],
+        "harness": scores["harness"],
+        "timestamps": {"startedAt": started_at, "scoredAt": scores["timestamp"], "gradedAt": moment, "reportedAt": moment},
+        "dimensions": scores["scores"],
+        "validationPassed": not errors,
+        "validationErrors": [finding.text() for finding in errors],
+        "rawGrade": verdict.raw_grade,
+        "reason": verdict.reason,
+        "gradingTier": AUTONOMOUS,
+        "maxAttainableGrade": rules.caps[AUTONOMOUS],
+        "canonicalHash8": hash8,
+        "categoricalVeto": veto,
+        "checks": list(checks),
+        "findings": [finding._asdict() for finding in findings if finding.level != "error"],
+        "policy": rules.id,
+        "scoringSystem": systems.scoring,
+        "gradingSystem": systems.grading,
+    }

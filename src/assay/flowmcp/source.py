@@ -1,0 +1,76 @@
+"""A tool schema as it was read, and what a check found in it. How it is read: `reading`. What is right or wrong with it: `validation`."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+
+class Module(NamedTuple):
+    """A module that a schema asks for. It was found by reading, never loaded."""
+
+    name: str
+    version: str | None
+    """As the schema states it; None where it states none."""
+    source: str
+    """How it is asked for: `import`, `export from`, `dynamic import`, `require` or `requiredLibraries`."""
+    line: int | None
+    external: bool
+    """False for a file of the schema's own folder tree (`./`, `../`)."""
+
+
+class NotData(NamedTuple):
+    """A place in the exported object that holds no data: a function, a symbol, an endless number. JSON cannot say it, so no hash covers it."""
+
+    path: str
+    kind: str
+
+
+class ToolSchema(NamedTuple):
+    """One tool schema, whatever it was read from."""
+
+    kind: str
+    """`flowmcp` or `mcp`."""
+    path: str
+    """The absolute path of the file; the command or URL of a live server."""
+    namespace: str
+    base: str
+    """The file's name without its extension; for a server, its name."""
+    main: dict[str, Any]
+    """The exported object as plain data, keys in their order. Of an MCP server: namespace, name, version, description (its instructions) and tools."""
+    tools_text: str
+    """What `JSON.stringify(main.tools)` gives in a JavaScript engine; `{}` where there are none."""
+    source: bytes
+    """The bytes that `schemaHash` of a report covers: the file as it was read."""
+    modules: tuple[Module, ...] = ()
+    handlers: tuple[str, ...] = ()
+    """The names of the tools that have handlers; they are listed, never run."""
+    not_data: tuple[NotData, ...] = ()
+
+    @property
+    def schema_id(self) -> str:
+        """`namespace/file-base`, the id of the file protocol."""
+        return f"{self.namespace}/{self.base}"
+
+    @property
+    def file_sha256(self) -> str:
+        """`sha256:` and 64 hex over the bytes as they are: `schemaHash` of a grade report."""
+        return "sha256:" + sha256(self.source).hexdigest()
+
+
+class SchemaFinding(NamedTuple):
+    """One rule that a schema breaks: where, what, and what to do."""
+
+    rule: str
+    level: str
+    """`error`, `warning` or `note`; only an error fails the validation."""
+    path: str
+    """The place in the schema, as `tools.getPrice.parameters[0].z`."""
+    message: str
+    fix: str
+    line: int | None = None
+
+    def text(self) -> str:
+        """One line for `validationErrors`."""
+        where = f"{self.path}: " if self.path else ""
+        return f"{self.rule} {where}{self.message} {self.fix}".rstrip()
