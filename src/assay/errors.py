@@ -56,6 +56,8 @@ CODES: dict[str, str] = {
     "GRD-108": "A role is a slip of one that has a floor.",
     "GRD-107": "A gate's verdict is not true, false or null; a gate carries no weight.",
     "SCO-020": "No dimension has this name.",
+    "SCO-021": "An HTTP status does not carry its score.",
+    "SCO-022": "Scores were made under another version of the scoring system.",
     "NA-001": "n/a stands without one of its six reasons.",
     "GRD-003": "No tier has this name.",
     "GRD-004": "A group-bound grading names no selection.",

@@ -173,7 +173,9 @@ def _consume(given: Input) -> Output:
             document = given["scoresDoc"]
         else:
             listed = given.get("scores")
-            numbered = [{"dimension": name, "score": score} for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)] if isinstance(listed, list) else listed
+            numbered = (
+                [{"dimension": name, "score": score} for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)] if isinstance(listed, list) else listed
+            )
             if isinstance(listed, list) and len(listed) != len(TRANSPORT_DIMENSIONS):
                 numbered = [{"dimension": "whenToUse", "score": score} for score in listed]
             document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}

@@ -95,7 +95,9 @@ def check_score(score: object) -> None:
     """Nothing if it is a score, else the error that says why not."""
     if isinstance(score, str):
         if score not in WORDS:
-            raise InputError("SCO-003", f"{score!r} is no score.", fix="A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands without quotes.")
+            raise InputError(
+                "SCO-003", f"{score!r} is no score.", fix="A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands without quotes."
+            )
         return
     try:
         value = exact.ratio(score)

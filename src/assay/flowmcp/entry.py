@@ -61,6 +61,7 @@ def extended_schema() -> dict[str, Any]:
     properties = dict(strict["properties"])
     properties["form"] = {"const": EXTENDED_FORM}
     properties["harness"] = {"type": "string", "minLength": 1}
+    properties["version"] = {"type": "string", "minLength": 1}
     properties["aggregateGrade"] = {"enum": [*strict["properties"]["aggregateGrade"]["enum"], None]}
     properties["gradings"] = {**strict["properties"]["gradings"], "minItems": 0}
     properties["rawGrade"] = {"enum": ["A", "B", "C", "D", "F", None]}
@@ -140,7 +141,9 @@ def consistency_faults(entry: dict[str, Any], rules: SchemaRules, systems: Syste
         stored = entry.get("aggregateGrade")
         lower = stored in rules.caps.values() and again.grade == "A" and entry.get("gradingTier") == GROUP_BOUND  # a small selection is capped further
         if again.grade != stored and not lower:
-            found.append(f"aggregateGrade is {stored}, but the answers give {again.grade or 'no grade'}: it was changed after it was written, or made by other rules.")
+            found.append(
+                f"aggregateGrade is {stored}, but the answers give {again.grade or 'no grade'}: it was changed after it was written, or made by other rules."
+            )
     return found
 
 
@@ -192,7 +195,9 @@ def build_entry(
             raise InputError("PRT-003", "the first grading is partial.", fix="Begin with a full one.")
         if veto is not None:
             raise InputError("PRT-005", "a veto stands in a partial grading.", fix="A veto ends the matter: write it as a full grading.")
-        result = aggregate_answers(answers, area.tier, rules)._replace(grade=last_full.get("aggregateGrade"), notes=("partial: the grade of the last full grading stands",))
+        result = aggregate_answers(answers, area.tier, rules)._replace(
+            grade=last_full.get("aggregateGrade"), notes=("partial: the grade of the last full grading stands",)
+        )
     elif mode == FULL:
         result = aggregate_answers(answers, area.tier, rules, veto=veto, cap=cap)
     else:
@@ -219,7 +224,7 @@ def build_entry(
         "maxAttainableGrade": result.max_attainable,
     }
     entry = {key: value for key, value in entry.items() if value is not None or key in ("categoricalVeto", "aggregateGrade")}
-    if harness != STRICT_HARNESS or result.grade is None:
+    if harness != STRICT_HARNESS or result.grade is None or not subject.version.startswith("flowmcp/4."):
         entry |= {"form": EXTENDED_FORM, "rawGrade": result.raw_grade, "normalizedScore": shown(result.mean)}
         if result.notes:
             entry["notes"] = [*result.notes, *result.warnings]
@@ -251,7 +256,11 @@ def _check_answers(answers: Sequence[dict[str, Any]], area: str, mode: str, veto
         if isinstance(grader, dict) and grader.get("kind") == "llm" and not answer.get("llmModel"):
             raise InputError("GRD-007", f"{where}: a model answered and is not named.", fix="Give llmModel.")
     if mode == FULL and veto is None and not any(answer.get("determinism") == NON_DETERMINISTIC for answer in answers):
-        raise InputError("GRD-014", f"the area {area} has questions of judgement and none was answered.", fix="Deterministic answers alone are no grading of an area: add the judged ones.")
+        raise InputError(
+            "GRD-014",
+            f"the area {area} has questions of judgement and none was answered.",
+            fix="Deterministic answers alone are no grading of an area: add the judged ones.",
+        )
 
 
 def regrading_trigger(kind: object, *, previous: object, now: datetime, issue: object = None, requested_by: object = None) -> dict[str, Any]:
@@ -274,7 +283,9 @@ def regrading_trigger(kind: object, *, previous: object, now: datetime, issue: o
 def blocked_entry(subject: Subject, reason: str, *, now: datetime, harness: str, systems: Systems = CURRENT, note: str = "") -> dict[str, Any]:
     """A status record: the node cannot be graded, and why. It is of the extended form, because the strict one has no room for it."""
     if reason not in BLOCKED_REASONS:
-        raise InputError("GRD-039", f"{reason!r} is no reason for a block.{near_miss(reason, BLOCKED_REASONS)}", fix=f"The reasons are {', '.join(BLOCKED_REASONS)}.")
+        raise InputError(
+            "GRD-039", f"{reason!r} is no reason for a block.{near_miss(reason, BLOCKED_REASONS)}", fix=f"The reasons are {', '.join(BLOCKED_REASONS)}."
+        )
     area = area_of(subject.area)
     entry: dict[str, Any] = {
         "form": EXTENDED_FORM,
@@ -300,7 +311,19 @@ def blocked_entry(subject: Subject, reason: str, *, now: datetime, harness: str,
 
 # --- what other programs wrote ------------------------------------------------------------------------------------------------------------
 
-_STRICT_ANSWER = ("questionId", "score", "naReason", "weight", "determinism", "graderIdentity", "llmModel", "selectionContext", "timestamp", "evidence", "reasoning")
+_STRICT_ANSWER = (
+    "questionId",
+    "score",
+    "naReason",
+    "weight",
+    "determinism",
+    "graderIdentity",
+    "llmModel",
+    "selectionContext",
+    "timestamp",
+    "evidence",
+    "reasoning",
+)
 
 
 def upgrade(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -20,6 +20,7 @@ from assay.flowmcp.selection import is_member_id, member_ids, namespaces_of, siz
 from assay.flowmcp.status import (
     BLOCKED,
     GRADED,
+    NODE_REJECTED,
     NODE_STATUSES,
     PENDING,
     ROLLUP_STATUSES,
@@ -115,7 +116,7 @@ class _Collected(NamedTuple):
             self.blockers.append({"node": path, "reason": node.reason or "blocked"})
         if node.newest is not None:
             self.moments.append(node.newest)
-        self.versions |= node.versions
+        self.versions.update(node.versions)
 
 
 def _visible(folder: str) -> list[str]:
@@ -185,7 +186,9 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             tools_stable += one.status == STABLE
         status = schema_status(statuses, whole.status)
         made: dict[str, Any] = {"status": status}
-        if whole.reason == CHANGED and status != BLOCKED:
+        if whole.status == BLOCKED and status != NODE_REJECTED:
+            made["status"] = status = BLOCKED
+        if whole.reason == CHANGED and status not in (BLOCKED, NODE_REJECTED):
             made["status"] = status = PENDING
             made["reason"] = CHANGED
         elif snapshot is None and whole.entry is None and not tools:
@@ -222,7 +225,14 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     for path, one, document in (("about", about, about_shown), ("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
         gathered.take(path, one, document)
     graded = sum(item["status"] in (GRADED, STABLE) for item in skills.values())
-    summary = {"schemas": len(schemas), "tools": tools_total, "toolsStable": tools_stable, "about": about.status, "description": description.status, "skills": graded}
+    summary = {
+        "schemas": len(schemas),
+        "tools": tools_total,
+        "toolsStable": tools_stable,
+        "about": about.status,
+        "description": description.status,
+        "skills": graded,
+    }
     return _finish({"namespace": namespace}, gathered, summary, {
         "about": about_shown, "description": description_shown, "skills": skills, "namespaceAggregate": whole_shown, "schemas": schemas,
     })  # fmt: skip
@@ -295,7 +305,10 @@ def selection_index(
     whole, whole_shown = node(home, ("selection-aggregate",))
     size = size_outcome(len(namespaces_of(listed)), rules)
     if size == "n/a" and whole.entry is None:
-        whole = Node(BLOCKED, reason=f"{len(namespaces_of(listed))} namespaces are fewer than {rules.policy.selection.graded_from}: a selection of this size has no grade")
+        whole = Node(
+            BLOCKED,
+            reason=f"{len(namespaces_of(listed))} namespaces are fewer than {rules.policy.selection.graded_from}: a selection of this size has no grade",
+        )
         whole_shown = {"status": BLOCKED, "reason": whole.reason}
     skills: dict[str, Any] = {}
     for skill in _visible(os.path.join(home, "skills")):
@@ -314,7 +327,9 @@ def selection_index(
         "namespaces": len(namespaces_of(listed)),
         "size": size,
     }
-    made = _finish({"selectionId": selection_id}, gathered, summary, {"about": about_shown, "selectionAggregate": whole_shown, "skills": skills, "members": members})
+    made = _finish(
+        {"selectionId": selection_id}, gathered, summary, {"about": about_shown, "selectionAggregate": whole_shown, "skills": skills, "members": members}
+    )
     if size == "n/a" and "grade" not in made:
         made["grade"] = "n/a"
     return made

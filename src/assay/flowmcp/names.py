@@ -86,7 +86,9 @@ def area_of(name: object) -> Area:
 def segment(value: object, what: str) -> str:
     """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never a slash."""
     if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or len(value) > 200:
-        raise InputError("FMC-007", f"the {what} {value!r} cannot be part of a file name.", fix="Use letters, digits, '.', '_' and '-', beginning with a letter or digit.")
+        raise InputError(
+            "FMC-007", f"the {what} {value!r} cannot be part of a file name.", fix="Use letters, digits, '.', '_' and '-', beginning with a letter or digit."
+        )
     return value
 
 

@@ -114,7 +114,14 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -
         known.add(str(entry["gradingId"]))
         if entry["gradingMode"] == PARTIAL:
             if current is None or current.entry is None or entry.get("aggregateGrade") != current.entry.get("aggregateGrade"):
-                return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {'PRT-003' if current is None else 'PRT-004'} not allowed here", newest, versions)
+                return Node(
+                    BLOCKED,
+                    entry,
+                    item.path,
+                    f"{os.path.basename(item.path)}: {'PRT-003' if current is None else 'PRT-004'} not allowed here",
+                    newest,
+                    versions,
+                )
             continue
         if rejected_by is not None and previous != rejected_by:
             continue  # a rejection stands until a grading names it as superseded

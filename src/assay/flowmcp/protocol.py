@@ -78,7 +78,9 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
     version = document.get("scoringProtocol")
     if version != SCORING_PROTOCOL:
         said = "states no scoringProtocol" if version is None else f"is of the scoringProtocol {version!r}"
-        raise InputError("PRO-001", f"{said}; this program speaks {SCORING_PROTOCOL!r}.", where=where, fix="Nothing was written. Make it anew with this protocol.")
+        raise InputError(
+            "PRO-001", f"{said}; this program speaks {SCORING_PROTOCOL!r}.", where=where, fix="Nothing was written. Make it anew with this protocol."
+        )
     return document
 
 
@@ -118,7 +120,13 @@ def score_faults(scores: object) -> list[tuple[str, str, str]]:
             continue
         dimension = item.get("dimension")
         if not isinstance(dimension, str) or dimension not in TRANSPORT_DIMENSIONS:
-            faults.append(("PRO-004", f"{where}.dimension", f"{dimension!r} is none of {', '.join(TRANSPORT_DIMENSIONS)}.{near_miss(str(dimension), TRANSPORT_DIMENSIONS)}"))
+            faults.append(
+                (
+                    "PRO-004",
+                    f"{where}.dimension",
+                    f"{dimension!r} is none of {', '.join(TRANSPORT_DIMENSIONS)}.{near_miss(str(dimension), TRANSPORT_DIMENSIONS)}",
+                )
+            )
         elif dimension in seen:
             faults.append(("PRO-004", f"{where}.dimension", f"'{dimension}' was scored in scores[{seen[dimension]}] already."))
         else:
@@ -183,8 +191,12 @@ def grade_scores(scores: Sequence[int | float | Decimal], rules: SchemaRules, *,
 
 
 def shown_text(mean: Fraction) -> str:
-    """A mean as people read it: all its digits if few, else four."""
-    value = shown(mean)
+    """A mean as people read it: all its digits if it ends, else four."""
+    return shown_text_of(shown(mean))
+
+
+def shown_text_of(value: Any) -> str:
+    """A number of a report as people read it."""
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

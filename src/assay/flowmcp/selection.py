@@ -79,7 +79,12 @@ def check_selection(document: object, where: str = "") -> dict[str, Any]:
     need("description", text("description", least=10), "must be a text of at least 10 signs.")
     need("whenToUse", text("whenToUse"), "must say when to use the selection.")
     personas = document.get("personaIds")
-    need("personaIds", isinstance(personas, list) and bool(personas) and all(isinstance(name, str) and name for name in personas), "must name at least one persona.", "SEL-S4")
+    need(
+        "personaIds",
+        isinstance(personas, list) and bool(personas) and all(isinstance(name, str) and name for name in personas),
+        "must name at least one persona.",
+        "SEL-S4",
+    )
     members = member_ids(document)
     need("members", bool(members), "must hold at least one {schemaId}.", "SEL-002")
     for index, member in enumerate(members):
@@ -135,7 +140,9 @@ def make_lock(selection_id: str, members: Sequence[Member], *, version: str | No
     for member in members:
         wrong = sorted(set(member.override or {}) - set(OVERRIDABLE))
         if wrong:
-            raise InputError("LCK-005", f"{member.schema_id}: an override of {', '.join(wrong)} is not allowed.", fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden.")
+            raise InputError(
+                "LCK-005", f"{member.schema_id}: an override of {', '.join(wrong)} is not allowed.", fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden."
+            )
         locked.append(
             {
                 "schemaId": member.schema_id,
@@ -157,5 +164,7 @@ def check_ready(lock: Mapping[str, Any] | None) -> None:
     if not members:
         raise InputError("PRE-004", "the selection has no frozen members.", fix="Take a lock first: `assay schema index --lock`.")
     open_ = [member for member in members if member.get("gradingStatus") != "stable"]
-    faults = [Fault(f"{item.get('schemaId')} ({item.get('schemaHash')}) is {item.get('gradingStatus')}.", code="PRE-004", fix="Grade it first.") for item in open_]
+    faults = [
+        Fault(f"{item.get('schemaId')} ({item.get('schemaHash')}) is {item.get('gradingStatus')}.", code="PRE-004", fix="Grade it first.") for item in open_
+    ]
     raise InputError("PRE-004", f"{len(open_)} of {len(members)} members are not stable.", faults=faults)

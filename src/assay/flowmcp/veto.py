@@ -20,12 +20,12 @@ REASONED = "ai-security-veto"
 """The trigger that needs a reasoning: a model's alarm without its reason is no evidence."""
 
 
-def make_veto(
-    triggered_by: object, *, evidence: object, grader: object, now: datetime, reasoning: object = None
-) -> dict[str, Any]:
+def make_veto(triggered_by: object, *, evidence: object, grader: object, now: datetime, reasoning: object = None) -> dict[str, Any]:
     """A veto as an entry holds it, or the first thing that is missing: trigger, evidence, reasoning, grader."""
     if triggered_by not in TRIGGERS:
-        raise InputError("VET-001", f"{triggered_by!r} triggers no veto.{near_miss(str(triggered_by), TRIGGERS)}", fix=f"The triggers are {', '.join(TRIGGERS)}.")
+        raise InputError(
+            "VET-001", f"{triggered_by!r} triggers no veto.{near_miss(str(triggered_by), TRIGGERS)}", fix=f"The triggers are {', '.join(TRIGGERS)}."
+        )
     if not evidence or not isinstance(evidence, str | dict):
         raise InputError("VET-002", "a veto stands without evidence.", fix="Say what was found and where.")
     if triggered_by == REASONED and (not isinstance(reasoning, str) or not reasoning.strip()):
@@ -38,11 +38,7 @@ def make_veto(
 
 def is_grader(value: object) -> bool:
     """Whether a value says who graded: a known kind, a name and a version."""
-    return (
-        isinstance(value, dict)
-        and value.get("kind") in GRADER_KINDS
-        and all(isinstance(value.get(key), str) and value[key] for key in ("name", "version"))
-    )
+    return isinstance(value, dict) and value.get("kind") in GRADER_KINDS and all(isinstance(value.get(key), str) and value[key] for key in ("name", "version"))
 
 
 def evidence_text(evidence: str | dict[str, Any]) -> str:

@@ -31,7 +31,6 @@ LOCK = "published.lock"
 FLOWMCP = "flowmcp"
 
 
-
 def _load_any_policy(document: Document) -> Any:
     """A policy of whichever family it says it is of."""
     if isinstance(document.tree, dict) and document.tree.get("family") == FLOWMCP:
@@ -153,14 +152,18 @@ class Shelf:
         """A policy for scorecards by name, `name@version` or path."""
         loaded = self.load("policies", name)
         if not isinstance(loaded, Policy):
-            raise ShelfError("LIB-005", f"the policy '{loaded.id}' grades tool schemas, not runs or scorecards.", fix="`assay schema --help` shows what it is for.")
+            raise ShelfError(
+                "LIB-005", f"the policy '{loaded.id}' grades tool schemas, not runs or scorecards.", fix="`assay schema --help` shows what it is for."
+            )
         return loaded
 
     def schema_policy(self, name: str) -> SchemaPolicy:
         """A policy for tool schemas by name, `name@version` or path."""
         loaded = self.load("policies", name)
         if isinstance(loaded, Policy):
-            raise ShelfError("LIB-005", f"the policy '{loaded.id}' grades runs and scorecards, not tool schemas.", fix="`assay library list policies` shows them.")
+            raise ShelfError(
+                "LIB-005", f"the policy '{loaded.id}' grades runs and scorecards, not tool schemas.", fix="`assay library list policies` shows them."
+            )
         found: SchemaPolicy = loaded
         return found
 

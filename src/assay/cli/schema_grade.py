@@ -1,0 +1,425 @@
+"""`assay schema grade`, `score` and `validate`: the file protocol, the grader between its stages, and findings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay import __version__
+from assay.cli import options as opt
+from assay.cli import schema_input as inp
+from assay.errors import ExitCode, Fault, InputError, UsageError
+from assay.files import atomic_create, atomic_write, read_json
+from assay.flowmcp import protocol
+from assay.flowmcp.assess import RULES, assess
+from assay.flowmcp.checks import run_checks, veto_of
+from assay.flowmcp.hashing import hash8
+from assay.flowmcp.intake import check_open, import_one, record_scores
+from assay.flowmcp.names import iso, report_name, slug
+from assay.flowmcp.policy import at_least
+from assay.flowmcp.status import letter_status
+from assay.flowmcp.tree import Tree
+from assay.flowmcp.versions import CURRENT
+
+if TYPE_CHECKING:
+    import argparse
+    from datetime import datetime
+
+    from assay.flowmcp.checks import Check
+    from assay.flowmcp.policy import SchemaRules
+    from assay.flowmcp.source import SchemaFinding, ToolSchema
+
+WORK, REPORTS = os.path.join("proofs", "grade-work"), os.path.join("proofs", "grade-reports")
+
+
+def run(action: str, argv: list[str]) -> int:
+    """Run one of the actions of this file."""
+    return {"grade": _grade, "score": _score, "validate": _validate}[action](argv)
+
+
+# --- grade --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _grade(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema grade",
+        "The deterministic stages of scoring protocol v1: write the prompts, then turn the scores that a grader made of them into a report.",
+        "assay schema grade schemas/prices.mjs --emit-prompts",
+    )
+    inp.add_source(made)
+    made.add_argument("--emit-prompts", action="store_true", help="write prompts.json for each schema (the default for a live server or a snapshot)")
+    made.add_argument("--consume-scores", metavar="FILE", help="a scores.json, or a folder with <slug>/scores.json for each schema: write the reports")
+    made.add_argument("--workdir", metavar="W", default=WORK, help=f"where prompts and state lie (default: {WORK})")
+    made.add_argument("--reports-dir", metavar="R", default=REPORTS, help=f"where reports are added (default: {REPORTS})")
+    made.add_argument("--when-to-use", metavar="TEXT", help="when a skill says the schema should be used: its sentence in the first prompt")
+    made.add_argument("--data", metavar="DIR", help="with --consume-scores: also import the schema into this grading tree and add a grading entry")
+    inp.add_checks(made)
+    inp.add_rules(made)
+    inp.add_clock(made)
+    opt.add_output(made, (".sarif", ".json"))
+    options = made.parse_args(argv)
+    if options.emit_prompts and options.consume_scores:
+        raise UsageError("CLI-001", "--emit-prompts and --consume-scores are two stages.", fix="Give one of them.")
+    if not options.emit_prompts and not options.consume_scores and options.path:
+        raise UsageError("CLI-001", "say which stage: --emit-prompts or --consume-scores FILE.")
+    outputs = opt.outputs(options)
+    rules, now, lists = inp.rules_of(options), inp.now_of(options), inp.lists_of(options)
+    sources = inp.read_sources(options)
+    found = {schema.schema_id: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
+    _refuse_twins(sources)
+    if options.consume_scores:
+        return _consume(options, sources, found, rules, now, outputs)
+    return _emit(options, sources, found, now, outputs)
+
+
+_Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
+
+
+def _refuse_twins(sources: inp.Sources) -> None:
+    seen: dict[str, str] = {}
+    for schema in sources.schemas:
+        if slug(schema.schema_id) in seen:
+            raise InputError("FMC-007", f"{schema.path} and {seen[slug(schema.schema_id)]} have one id: {schema.schema_id}.", fix="Rename one of the files.")
+        seen[slug(schema.schema_id)] = schema.path
+
+
+def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now: datetime, outputs: list[str]) -> int:
+    emitted: list[dict[str, Any]] = []
+    for schema, findings, checks in found.values():
+        folder = os.path.join(options.workdir, slug(schema.schema_id))
+        document = protocol.prompts_document(schema, when_to_use=options.when_to_use)
+        path = os.path.join(folder, "prompts.json")
+        with atomic_write(path) as stream:
+            stream.write(protocol.document_bytes(document))
+        state = {
+            "schemaId": schema.schema_id, "schemaIdSlug": slug(schema.schema_id), "schemaHash": schema.file_sha256, "scoringProtocol": document["scoringProtocol"],
+            "status": "prompts-emitted", "phases": {"promptsEmitted": iso(now), "scoresReceived": None, "gradeComputed": None, "reportWritten": None},
+        }  # fmt: skip
+        _write_state(folder, state)
+        emitted.append(
+            {
+                "schemaId": schema.schema_id,
+                "path": path,
+                "schemaHash": schema.file_sha256,
+                "canonicalHash8": _hash8(schema),
+                "findings": findings,
+                "checks": checks,
+            }
+        )
+    _write_findings(outputs, found)
+    if options.json:
+        opt.print_json({
+            "prompts": [{**item, "findings": [one._asdict() for one in item["findings"]], "checks": [one.document() for one in item["checks"]]} for item in emitted],
+            "refused": [fault.as_dict() for fault in sources.faults()],
+            "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+        })  # fmt: skip
+    else:
+        for item in emitted:
+            sys.stdout.write(f"{item['schemaId']}  {item['path']}\n")
+            _print_findings(item["findings"], item["checks"])
+        _print_left(sources)
+        if emitted:
+            where = options.workdir if len(emitted) > 1 else emitted[0]["path"]
+            sys.stdout.write(f"next: assay schema score {where} --judge COMMAND\n")
+    return ExitCode.MALFORMED if sources.unread else ExitCode.PASSED
+
+
+def _hash8(schema: ToolSchema) -> str | None:
+    try:
+        return hash8(schema.main)
+    except InputError:
+        return None  # a number beyond what JavaScript holds; the validation says so
+
+
+def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, rules: SchemaRules, now: datetime, outputs: list[str]) -> int:
+    if sources.unread:
+        raise InputError(sources.unread[0].code, "not every schema can be read.", where=str(options.path), faults=sources.faults(), fix="Nothing was written.")
+    scores, faults = {}, []
+    for name, (schema, _, _) in found.items():
+        path = _scores_path(options.consume_scores, schema)
+        try:
+            document = protocol.check_scores(read_json(path).tree, expected_slug=slug(name), where=path)
+            state = _state(options.workdir, schema)
+            if state is not None and state.get("schemaHash") != schema.file_sha256:
+                raise InputError(
+                    "PRO-006", "the schema has changed since its prompts were written.", where=path, fix="Write the prompts anew and score them again."
+                )
+            scores[name] = (document, state)
+        except InputError as error:
+            faults += list(error.faults) or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
+    if faults:
+        files = {fault.file for fault in faults}
+        for fault in faults:
+            fault.path = f"{fault.file}  {fault.path}".rstrip() if len(files) > 1 else fault.path
+        raise InputError(faults[0].code, faults[0].message, where=faults[0].file if len(files) == 1 else "", faults=faults, fix="Nothing was written.")
+    tree = Tree(options.data, rules) if options.data else None
+    if tree is not None:
+        for schema, _, checks in found.values():
+            check_open(tree, schema, checks)
+    reports: list[dict[str, Any]] = []
+    passed = True
+    for count, (name, (schema, findings, checks)) in enumerate(found.items(), 1):
+        document, state = scores[name]
+        started = state["phases"].get("promptsEmitted") if state else None
+        veto = veto_of(checks, now=now)
+        report = protocol.report_document(
+            schema, document, findings, rules, now=now, started_at=started, hash8=_hash8(schema), veto=veto, checks=[check.document() for check in checks]
+        )  # fmt: skip
+        path = _add_report(options.reports_dir, report, now)
+        phases = {"promptsEmitted": started, "scoresReceived": document["timestamp"], "gradeComputed": iso(now), "reportWritten": iso(now)}
+        _write_state(os.path.join(options.workdir, slug(name)), {
+            "schemaId": name, "schemaIdSlug": slug(name), "schemaHash": schema.file_sha256, "scoringProtocol": document["scoringProtocol"], "status": "reported",
+            "phases": phases, "report": os.path.abspath(path),
+        })  # fmt: skip
+        entry = None
+        if tree is not None:
+            import_one(tree, schema, findings, now=now)
+            entry = record_scores(tree, schema, findings, document, veto=veto, now=now)
+        good = at_least(report["grade"], rules.policy.production_from) and report["validationPassed"] and veto is None
+        passed = passed and good
+        reports.append({"path": path, "passed": good, "report": report, **({"entry": entry} if entry else {})})
+        inp.progress(
+            "tools-aggregate-schema",
+            schema.base,
+            letter_status(report["grade"], stable_from=rules.policy.stable_from),
+            valid=report["validationPassed"],
+            written=True,
+        )
+        inp.progress_count(count, len(found))
+    _write_findings(outputs, found)
+    if options.json:
+        opt.print_json({"passed": passed, "reports": reports, "policy": rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
+    else:
+        for item in reports:
+            _print_report(item, found[item["report"]["schemaId"]])
+    return ExitCode.PASSED if passed else ExitCode.FAILED
+
+
+def _scores_path(given: str, schema: ToolSchema) -> str:
+    return os.path.join(given, slug(schema.schema_id), "scores.json") if os.path.isdir(given) else given
+
+
+def _state(workdir: str, schema: ToolSchema) -> dict[str, Any] | None:
+    path = os.path.join(workdir, slug(schema.schema_id), "state.json")
+    if not os.path.exists(path):
+        return None
+    state = read_json(path).tree
+    if not isinstance(state, dict) or not isinstance(state.get("phases"), dict):
+        raise InputError("PRO-002", "is no state of a grading.", where=path, fix="Write the prompts anew.")
+    return state
+
+
+def _write_state(folder: str, state: dict[str, Any]) -> None:
+    with atomic_write(os.path.join(folder, "state.json")) as stream:
+        stream.write(protocol.document_bytes(state))
+
+
+def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
+    """A new report file: a report that is there is never overwritten and never left out."""
+    base = report_name(report["schemaId"], report["date"]).removesuffix(".json")
+    clock = now.strftime("%H%M%S")
+    for name in (base, f"{base}-{clock}Z", *(f"{base}-{clock}Z-{count}" for count in range(2, 1000))):
+        path = os.path.join(folder, f"{name}.json")
+        try:
+            with atomic_create(path) as stream:
+                stream.write(protocol.document_bytes(report))
+        except FileExistsError:
+            continue
+        return path
+    raise InputError("FMC-014", "there are a thousand reports of this second.", where=folder)
+
+
+def _write_findings(outputs: list[str], found: _Found) -> None:
+    for path in outputs:
+        if path.endswith(".sarif"):
+            from assay.reports.sarif import sarif  # only where it is asked for
+
+            document: Any = sarif([(schema.path, findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
+        else:
+            document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
+        with atomic_write(path) as stream:
+            stream.write(protocol.document_bytes(document))
+
+
+# --- score --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _score(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema score",
+        "Score prompts with a judge: one isolated request for each prompt. A judge is a command that reads a prompt and writes JSON.",
+        "assay schema score proofs/grade-work/openmeteo_air/prompts.json -o scores.json --judge './judge.sh'",
+    )
+    made.add_argument("prompts", metavar="PROMPTS", help="a prompts.json, or a work folder with <slug>/prompts.json")
+    made.add_argument("-o", "--output", metavar="SCORES", help="where to write scores.json, or for a work folder the folder (default: beside the prompts)")
+    made.add_argument(
+        "--judge", metavar="COMMAND", required=True, help='a command that reads a prompt on standard input and writes {"score": 1.0-5.0, "reasoning": ...}'
+    )
+    made.add_argument("--model", metavar="NAME", help="the model behind the judge, for the record")
+    made.add_argument("--judge-version", metavar="V", help="the version of the judge, for the record")
+    made.add_argument("--repeat", metavar="N", type=int, default=1, help="ask N times; the first reply is the score, the others show how well it repeats")
+    made.add_argument("--timeout", metavar="S", type=float, default=120.0, help="seconds to wait for one reply (default: 120)")
+    inp.add_rules(made)
+    inp.add_clock(made)
+    options = made.parse_args(argv)
+    if options.repeat < 1 or options.timeout <= 0:
+        raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
+    from assay.flowmcp.scorer import CommandJudge, score_prompts
+
+    judge = CommandJudge(options.judge, timeout_s=options.timeout)
+    rules, now = inp.rules_of(options), inp.now_of(options)
+    results: list[dict[str, Any]] = []
+    unstable = 0
+    jobs = _jobs(options.prompts, options.output)
+    for source, target in jobs:
+        scored = score_prompts(
+            read_json(source, lone_surrogates=True).tree, judge, rules, now=now, repeat=options.repeat, model=options.model, harness_version=options.judge_version,
+            program_version=__version__, where=source,
+        )  # fmt: skip
+        with atomic_write(target) as stream:
+            stream.write(protocol.document_bytes(scored.document))
+        results.append({"path": target, "scores": scored.document})
+        for item in scored.spreads:
+            if item.warning:
+                unstable += 1
+                sys.stderr.write(f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}: {options.repeat} scores lie {float(item.spread):g} apart, "
+                                 f"more than {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n")  # fmt: skip
+    if options.json:
+        opt.print_json({"results": results, "unstable": unstable})
+    else:
+        for result in results:
+            shown = ", ".join(f"{item['dimension']} {item['score']}" for item in result["scores"]["scores"])
+            sys.stdout.write(f"{result['scores']['schemaIdSlug']}  {shown}  {result['path']}\n")
+        given = options.output or (options.prompts if os.path.isdir(options.prompts) else results[0]["path"])
+        sys.stdout.write(f"next: assay schema grade PATH --consume-scores {given}\n")
+    return ExitCode.PASSED
+
+
+def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
+    if not os.path.isdir(prompts):
+        return [(prompts, output or os.path.join(os.path.dirname(prompts), "scores.json"))]
+    names = sorted(name for name in os.listdir(prompts) if os.path.isfile(os.path.join(prompts, name, "prompts.json")))
+    if not names:
+        raise InputError("FMC-008", "holds no <slug>/prompts.json.", where=prompts, fix="Write them with `assay schema grade PATH --emit-prompts`.")
+    return [(os.path.join(prompts, name, "prompts.json"), os.path.join(output or prompts, name, "scores.json")) for name in names]
+
+
+# --- validate -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _validate(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema validate",
+        "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding with a fix. Asks no model.",
+        "assay schema validate schemas/ -o findings.sarif",
+    )
+    inp.add_source(made)
+    made.add_argument("--rules", action="store_true", help="list the rules instead")
+    inp.add_checks(made)
+    inp.add_rules(made)
+    opt.add_output(made, (".sarif", ".json"))
+    options = made.parse_args(argv)
+    if options.rules:
+        return _list_rules(options)
+    if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
+        tree = read_json(options.path, lone_surrogates=True).tree
+        if isinstance(tree, dict) and ("gradingId" in tree or "indexVersion" in tree):
+            return _validate_artefact(tree, options)
+    outputs, lists = opt.outputs(options), inp.lists_of(options)
+    sources = inp.read_sources(options)
+    found: _Found = {schema.path: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
+    _write_findings(outputs, found)
+    errors = sum(finding.level == "error" for _, findings, _ in found.values() for finding in findings)
+    vetoes = sum(check.outcome == "veto" for _, _, checks in found.values() for check in checks)
+    if options.json:
+        opt.print_json({
+            "passed": not errors and not vetoes and not sources.unread,
+            "files": [{
+                "file": schema.path, "schemaId": schema.schema_id, "kind": schema.kind, "findings": [finding._asdict() for finding in findings],
+                "checks": [check.document() for check in checks], "handlers": list(schema.handlers),
+            } for schema, findings, checks in found.values()],
+            "refused": [fault.as_dict() for fault in sources.faults()],
+            "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+        })  # fmt: skip
+    else:
+        for schema, findings, checks in found.values():
+            sys.stdout.write(f"{schema.schema_id}  {schema.path}\n")
+            _print_findings(findings, checks)
+        _print_left(sources)
+    if sources.unread:
+        return ExitCode.MALFORMED
+    return ExitCode.FAILED if errors or vetoes else ExitCode.PASSED
+
+
+def _list_rules(options: argparse.Namespace) -> int:
+    if options.json:
+        opt.print_json({"rules": [rule._asdict() for rule in RULES.values()]})
+    else:
+        for rule in RULES.values():
+            sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{f' ({rule.spec})' if rule.spec else ''}\n")
+    return ExitCode.PASSED
+
+
+def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int:
+    from assay.flowmcp.entry import consistency_faults, published_schema, schema_faults, semantic_faults
+    from assay.flowmcp.index import index_fault, strict
+
+    if "gradingId" in tree:
+        kind = "grading entry"
+        faults = schema_faults(tree)
+        if not faults:
+            faults = semantic_faults(tree) + consistency_faults(tree, inp.rules_of(options))
+    else:
+        kind = "index"
+        import jsonschema_rs
+
+        validator = jsonschema_rs.Draft202012Validator(published_schema("index"), offline=True)
+        faults = [f"{'.'.join(map(str, error.instance_path)) or 'the index'}: {error.message}" for error in validator.iter_errors(strict(tree))]
+        wrong = index_fault(tree)
+        faults += [f"{wrong.code} {wrong.message}"] if wrong else []
+    if options.json:
+        opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
+    else:
+        sys.stdout.write(
+            f"{options.path}: a sound {kind}\n" if not faults else f"{options.path}: {len(faults)} fault{'s' if len(faults) != 1 else ''} in this {kind}\n"
+        )
+        sys.stdout.writelines(f"  {fault}\n" for fault in faults)
+    return ExitCode.PASSED if not faults else ExitCode.FAILED
+
+
+# --- words --------------------------------------------------------------------------------------------------------------------------------
+
+_PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
+
+
+def _print_findings(findings: list[SchemaFinding], checks: list[Check]) -> None:
+    on = opt.colour()
+    for finding in findings:
+        where = f"line {finding.line}  " if finding.line is not None else ""
+        level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
+        sys.stdout.write(f"  {level} {where}{finding.path}{': ' if finding.path else ''}{finding.message} {finding.fix} [{finding.rule}]\n")
+    for check in checks:
+        if check.outcome != "clean":
+            sys.stdout.write(f"  {opt.paint(f'{check.outcome:<7}', 'red' if check.outcome == 'veto' else 'yellow', on=on)} {check.id}: {check.reason}\n")
+
+
+def _print_left(sources: inp.Sources) -> None:
+    for error in sources.unread:
+        sys.stdout.write(f"refused  {error} [{error.code}]\n")
+    for item in sources.skipped:
+        sys.stdout.write(f"skipped  {item.path}: {item.reason}\n")
+
+
+def _print_report(item: dict[str, Any], found: tuple[ToolSchema, list[SchemaFinding], list[Check]]) -> None:
+    report = item["report"]
+    on = opt.colour()
+    raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
+    grade = opt.paint(f"{report['grade']}{raw}", "green" if item["passed"] else "red", "bold", on=on)
+    sys.stdout.write(f"{report['schemaId']}  {grade}  {protocol.shown_text_of(report['score'])}  {report['reason']}\n")
+    for dimension in report["dimensions"]:
+        sys.stdout.write(f"  {dimension['dimension']:<11} {dimension['score']}  {str(dimension.get('reasoning', ''))[:120]}\n")
+    _print_findings([finding for finding in found[1] if finding.level == "error"], found[2])
+    sys.stdout.write(f"  report {item['path']} · policy {report['policy']} · {report['scoringSystem']} · {report['gradingSystem']}\n")
+    if "entry" in item:
+        sys.stdout.write(f"  entry  {item['entry']}\n")

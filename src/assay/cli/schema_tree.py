@@ -1,0 +1,398 @@
+"""`assay schema import`, `record`, `index`, `status`, `regrade`, `gate` and `export`: the grading tree."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli import schema_input as inp
+from assay.errors import ExitCode, InputError, UsageError
+from assay.files import parse_json, read_json
+from assay.flowmcp import gate as gates
+from assay.flowmcp import index as idx
+from assay.flowmcp.checks import run_checks
+from assay.flowmcp.entry import TRIGGERS
+from assay.flowmcp.names import FULL, PARTIAL
+from assay.flowmcp.status import letter_status
+from assay.flowmcp.versions import CURRENT
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.flowmcp.tree import Tree
+
+KINDS = {"providers": "namespace", "selections": "selection"}
+
+
+def run(action: str, argv: list[str]) -> int:
+    """Run one of the actions of this file."""
+    return {"import": _import, "record": _record, "index": _index, "status": _status, "regrade": _regrade, "gate": _gate, "export": _export}[action](argv)
+
+
+def _owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
+    """The namespaces and selections of those names; all of the tree where none is named."""
+    known = [(kind, name) for kind in KINDS for name in tree.names(kind)]
+    if not names:
+        if not known:
+            raise InputError("IDX-006", "the tree is empty.", where=tree.root, fix="Import something first: `assay schema import`.")
+        return known
+    found = []
+    for name in names:
+        hits = [pair for pair in known if pair[1] == name]
+        if not hits:
+            from assay.registry import near_miss
+
+            raise InputError("IDX-006", f"there is no namespace or selection '{name}'.{near_miss(name, [pair[1] for pair in known])}", where=tree.root)
+        found += hits
+    return found
+
+
+# --- import -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _import(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema import",
+        "Put schemas into a grading tree: what is new is created, a changed one is added beside the old, an unchanged one is skipped. A selection .json goes in too.",
+        "assay schema import schemas/openmeteo --data grading-data",
+    )
+    inp.add_source(made)
+    made.add_argument("--strict-2", action="store_true", help="abort when a folder holds several namespaces, as gradingSpec 2.0 does")
+    inp.add_tree(made)
+    inp.add_rules(made)
+    inp.add_clock(made)
+    options = made.parse_args(argv)
+    tree, now = inp.tree_of(options, must_exist=False), inp.now_of(options)
+    if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
+        document = read_json(options.path, lone_surrogates=True).tree
+        if isinstance(document, dict) and "selectionId" in document:
+            with tree.locked("selections", str(document["selectionId"])):
+                written = [tree.import_selection(document, options.path, now=now)]
+                tree.rebuild("selections", str(document["selectionId"]))
+            return _print_import(options, written, [], several=False)
+    from assay.flowmcp.assess import assess
+    from assay.flowmcp.intake import import_one
+
+    sources = inp.read_sources(options)
+    namespaces = sorted({schema.namespace for schema in sources.schemas})
+    if len(namespaces) > 1 and options.strict_2:
+        raise InputError(
+            "FMC-008", f"the folder holds {len(namespaces)} namespaces: {', '.join(namespaces)}.", where=str(options.path), fix="One folder, one namespace."
+        )
+    written = [import_one(tree, schema, assess(schema), now=now) for schema in sources.schemas]
+    return _print_import(options, written, sources.unread, several=len(namespaces) > 1 and sources.folder)
+
+
+def _print_import(options: argparse.Namespace, written: list[Any], unread: list[InputError], *, several: bool) -> int:
+    blocked = [item for item in written if item.action == "blocked"]
+    if options.json:
+        opt.print_json({
+            "imported": [item._asdict() for item in written],
+            "refused": [{"file": error.where, "code": error.code, "message": error.message, "fix": error.fix} for error in unread],
+            "severalNamespaces": several,
+        })  # fmt: skip
+    else:
+        for item in written:
+            sys.stdout.write(f"{item.action:<11}  {item.schema}  {item.path}{f'  {item.reason}' if item.reason else ''}\n")
+        for error in unread:
+            sys.stdout.write(f"refused      {error} [{error.code}]\n")
+        if several:
+            sys.stdout.write("warning: the folder holds several namespaces; each went into its own. One folder should hold one.\n")
+    if unread:
+        return ExitCode.MALFORMED
+    return ExitCode.FAILED if blocked or several else ExitCode.PASSED
+
+
+# --- record -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _record(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema record",
+        "Write a grading entry from an evaluator's answers. Several files of one area (a deterministic and a judged block) become one entry.",
+        "assay schema record answers.json --namespace openmeteo --schema air --tool getCurrent",
+    )
+    made.add_argument("files", nargs="+", metavar="ENVELOPE", help="answers to the questions of one area, as JSON")
+    for name in ("namespace", "schema", "tool", "skill", "selection"):
+        made.add_argument(f"--{name}", metavar="NAME", help=f"the {name} that is graded, where the envelope does not say")
+    made.add_argument("--questions", metavar="FILE", help='a catalogue of questions: {"Q-...": {"weight": 1, "determinism": "..."}}')
+    made.add_argument("--mode", choices=(FULL, PARTIAL), default=FULL, help="full computes a new grade; partial keeps the last one (default: full)")
+    made.add_argument("--harness", metavar="NAME", help="what drove the evaluation, where the envelope does not say")
+    _add_trigger(made, required=False)
+    inp.add_tree(made)
+    inp.add_rules(made)
+    inp.add_clock(made)
+    options = made.parse_args(argv)
+    from assay.flowmcp.record import PLACE, Trigger, record
+
+    tree = inp.tree_of(options)
+    envelopes = [_object(path) for path in options.files]
+    catalogue = _object(options.questions) if options.questions else {}
+    trigger = Trigger(options.trigger, options.issue, options.by) if options.trigger else None
+    place = {name: getattr(options, name) for name in PLACE if getattr(options, name)}
+    path, built = record(tree, envelopes, place, now=inp.now_of(options), catalogue=catalogue, mode=options.mode, trigger=trigger, harness=options.harness)
+    entry = parse_json(_bytes(path))
+    grade = entry["aggregateGrade"]
+    status = "blocked" if entry.get("blocked") else "pending" if grade is None else letter_status(grade, stable_from=tree.rules.policy.stable_from)
+    inp.progress(entry["area"], str(place.get("tool") or place.get("skill") or place.get("schema") or entry["schemaId"]), status, valid=True, written=True)
+    inp.progress_count(1, 1)
+    if options.json:
+        opt.print_json({"path": path, "entry": entry, "notes": [*built.result.notes, *built.result.warnings] if built else []})
+    else:
+        sys.stdout.write(f"{grade or status}  {path}\n")
+        for note in (*built.result.notes, *built.result.warnings) if built else ():
+            sys.stdout.write(f"  {note}\n")
+    return ExitCode.PASSED
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def _object(path: str) -> dict[str, Any]:
+    tree = inp.read_data(path)
+    if not isinstance(tree, dict):
+        raise InputError("FMC-012", "is no JSON object.", where=path)
+    return tree
+
+
+def _add_trigger(made: argparse.ArgumentParser, *, required: bool) -> None:
+    made.add_argument("--trigger", choices=TRIGGERS, required=required, help="why it is graded again")
+    made.add_argument("--issue", metavar="TEXT", help="with user-report: what was reported")
+    made.add_argument("--by", metavar="NAME", help="with user-report: by whom")
+
+
+# --- index and status ---------------------------------------------------------------------------------------------------------------------
+
+
+def _index(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema index",
+        "Make index.json anew from the entries of a tree: the same bytes for the same tree. The frozen lock of a selection stays as it is.",
+        "assay schema index --data grading-data",
+    )
+    made.add_argument("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+    made.add_argument("--lock", action="store_true", help="freeze the members of the named selections as they stand, before they are graded")
+    inp.add_tree(made)
+    inp.add_rules(made)
+    inp.add_clock(made)
+    options = made.parse_args(argv)
+    tree = inp.tree_of(options)
+    known: dict[str, dict[str, Any]] = {}
+    done = []
+    for kind, name in _owners(tree, options.names):
+        with tree.locked(kind, name):
+            if options.lock and kind == "selections":
+                tree.take_lock(name, now=inp.now_of(options))
+            found = tree.rebuild(kind, name, known=known if kind == "selections" else None)
+        done.append((kind, name, found))
+    if options.json:
+        opt.print_json({"indexes": [{"path": os.path.join(tree.home(kind, name), idx.INDEX), **found} for kind, name, found in done]})
+    else:
+        for _, name, found in done:
+            sys.stdout.write(f"{name}  {found['status']}  {found.get('grade', '-')}  {len(found['blockers'])} blockers\n")
+    return ExitCode.PASSED
+
+
+_MARK = {"stable": ("●", "green"), "graded": ("◐", "yellow"), "pending": ("○", "dim"), "blocked": ("■", "yellow"), "rejected": ("✗", "red")}
+
+
+def _status(argv: list[str]) -> int:
+    made = opt.parser("schema status", "The nodes of a tree: status, grade, what it is bound to, and what stands in the way.", "assay schema status openmeteo")
+    made.add_argument("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+    inp.add_tree(made)
+    inp.add_rules(made)
+    options = made.parse_args(argv)
+    tree = inp.tree_of(options)
+    known: dict[str, dict[str, Any]] = {}
+    found = []
+    for kind, name in _owners(tree, options.names):
+        if kind == "providers":
+            found.append(idx.namespace_index(tree.root, name, tree.rules, systems=tree.systems))
+        else:
+            found.append(idx.selection_index(tree.root, name, tree.rules, systems=tree.systems, namespaces=known))
+    if options.json:
+        opt.print_json({"trees": found, "policy": tree.rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
+        return ExitCode.PASSED
+    for index in found:
+        _print_tree(index)
+    sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
+    return ExitCode.PASSED
+
+
+def _print_tree(index: dict[str, Any]) -> None:
+    on = opt.colour()
+    head = index.get("namespace") or index.get("selectionId")
+    sys.stdout.write(
+        f"{opt.paint(str(head), 'bold', on=on)}  {index['status']}  {index.get('grade', 'no grade')}  {index.get('scoringSystem', '')} {index.get('gradingSystem', '')}".rstrip()
+        + "\n"
+    )
+    rows: list[tuple[int, str, dict[str, Any]]] = []
+    for key in ("about", "description", "namespaceAggregate", "selectionAggregate"):
+        if key in index:
+            rows.append((1, key, index[key]))
+    for name, schema in index.get("schemas", {}).items():
+        rows.append((1, name, schema))
+        rows += [(2, tool, node) for tool, node in schema["tools"].items()]
+    rows += [(1, f"skill {name}", node) for name, node in index.get("skills", {}).items()]
+    rows += [(1, name, node) for name, node in index.get("members", {}).items()]
+    for position, (depth, name, node) in enumerate(rows):
+        below = rows[position + 1 :]
+        last = not any(row[0] == depth for row in below[: next((n for n, row in enumerate(below) if row[0] < depth), len(below))])
+        stem = "" if depth == 1 else "│  " if any(row[0] == 1 for row in below) else "   "
+        mark, colour = _MARK[node["status"]]
+        raw = f" (raw {node['rawGrade']})" if node.get("rawGrade") not in (None, node.get("grade")) else ""
+        reason = f"  {node['reason']}" if node.get("reason") else ""
+        sys.stdout.write(f"{stem}{'└─' if last else '├─'} {opt.paint(mark, colour, on=on)} {name}  {node['status']}  {node.get('grade', '-')}{raw}{reason}\n")
+    for blocker in index["blockers"]:
+        sys.stdout.write(f"   blocked: {blocker['node']}: {blocker['reason']}\n")
+
+
+# --- regrade ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _regrade(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema regrade",
+        "Grade again after a trigger. What stored answers allow is done; what needs a grader is listed as due. Superseded entries stay.",
+        "assay schema regrade openmeteo --trigger scheduled",
+    )
+    made.add_argument("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+    _add_trigger(made, required=True)
+    inp.add_tree(made)
+    inp.add_rules(made)
+    inp.add_clock(made)
+    options = made.parse_args(argv)
+    from assay.flowmcp.regrade import regrade
+
+    tree, now = inp.tree_of(options), inp.now_of(options)
+    outcomes = [
+        outcome
+        for kind, name in _owners(tree, options.names)
+        for outcome in regrade(tree, kind, name, options.trigger, now=now, issue=options.issue, requested_by=options.by)
+    ]
+    for count, outcome in enumerate(outcomes, 1):
+        area, _, primitive = outcome.place.label.partition("/")
+        status = (
+            letter_status(outcome.grade, stable_from=tree.rules.policy.stable_from)
+            if outcome.grade
+            else "pending"
+            if outcome.action == "regraded"
+            else outcome.action
+        )
+        inp.progress(area, primitive, status, valid=True, written=outcome.action == "regraded")
+        inp.progress_count(count, len(outcomes))
+    due = [outcome for outcome in outcomes if outcome.action == "due"]
+    if options.json:
+        opt.print_json({"outcomes": [{
+            "area": item.place.area, "names": item.place.names, "action": item.action, "reason": item.reason, "questions": list(item.questions), "path": item.path,
+            "grade": item.grade, "before": item.before,
+        } for item in outcomes]})  # fmt: skip
+    else:
+        for item in outcomes:
+            change = f"{item.before or '-'} -> {item.grade or 'pending'}" if item.action == "regraded" else ""
+            sys.stdout.write(f"{item.action:<9} {item.place.owner} {item.place.label}  {change}  {item.reason}\n".replace("    ", "  "))
+            if item.questions:
+                sys.stdout.write(f"          ask again: {', '.join(item.questions)}\n")
+        if due:
+            sys.stdout.write(f"{len(due)} due: answer them and run `assay schema record ... --trigger {options.trigger}`\n")
+    return ExitCode.FAILED if due or any(item.action == "blocked" for item in outcomes) else ExitCode.PASSED
+
+
+# --- gate and export ----------------------------------------------------------------------------------------------------------------------
+
+
+def _gate(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema gate",
+        "The production gate: grade B or better, stable, no veto, a clean validation, no failing tool. What cannot be told does not pass (exit 4).",
+        "assay schema gate openmeteo --bad-modules bad.json",
+    )
+    made.add_argument("names", nargs="+", metavar="NAMESPACE[.SCHEMA]", help="a whole namespace, or one of its schemas")
+    inp.add_tree(made)
+    inp.add_checks(made)
+    inp.add_rules(made)
+    options = made.parse_args(argv)
+    tree, lists = inp.tree_of(options), inp.lists_of(options)
+    results: list[gates.GateResult] = []
+    for name in options.names:
+        namespace, _, schema = name.partition(".")
+        _owners(tree, [namespace])
+        index = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)
+        wanted = [schema] if schema else list(index["schemas"])
+        results += [_gate_schema(tree, namespace, one, index["schemas"].get(one), lists) for one in wanted]
+        if not schema:
+            results.append(gates.namespace_gate(namespace, index, tree.rules))
+    passed = bool(results) and all(result.passed for result in results)
+    if options.json:
+        opt.print_json(
+            {
+                "passed": passed,
+                "results": [result.document() for result in results],
+                "policy": tree.rules.id,
+                "scoringSystem": CURRENT.scoring,
+                "gradingSystem": CURRENT.grading,
+            }
+        )
+    else:
+        on = opt.colour()
+        for result in results:
+            word = opt.paint("PASS", "green", on=on) if result.passed else opt.paint("UNDETERMINED" if result.undetermined else "FAIL", "red", on=on)
+            sys.stdout.write(f"{word}  {result.subject}\n")
+            for rule in result.rules:
+                mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
+                sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
+        sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
+    if passed:
+        return ExitCode.PASSED
+    return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
+
+
+def _gate_schema(tree: Tree, namespace: str, name: str, node: dict[str, Any] | None, lists: inp.Lists) -> gates.GateResult:
+    from assay.flowmcp.assess import assess
+    from assay.flowmcp.hashing import hash8
+    from assay.flowmcp.reading.files import read_schema
+
+    subject = f"{namespace}.{name}"
+    snapshot = idx.snapshot_of(os.path.join(tree.home("providers", namespace), name), name)
+    if node is None or snapshot is None:
+        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None)
+    path = os.path.join(tree.home("providers", namespace), name, snapshot.file)
+    try:
+        schema = read_schema(path)
+    except InputError as error:
+        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=str(error))
+    if hash8(schema.main) != snapshot.hash8:
+        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=f"{snapshot.file} was changed: its hash is {hash8(schema.main)}")
+    return gates.schema_gate(subject, node, tree.rules, findings=assess(schema), checks=run_checks(schema, lists=lists.modules, aliases=lists.aliases))
+
+
+def _export(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema export",
+        "Write a namespace or selection into a fresh folder in its strict published form: the index first, sources under their plain names, strict entries.",
+        "assay schema export openmeteo -o out/openmeteo",
+    )
+    made.add_argument("name", metavar="NAME", help="a namespace or selection")
+    made.add_argument("-o", "--output", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
+    inp.add_tree(made)
+    inp.add_rules(made)
+    options = made.parse_args(argv)
+    tree = inp.tree_of(options)
+    kind, name = _owners(tree, [options.name])[0]
+    target = os.path.abspath(options.output)
+    if os.path.commonpath([target, tree.root]) == tree.root:
+        raise UsageError("CLI-001", "the export lies inside the tree.", fix="Export into a folder outside it.")
+    with tree.locked(kind, name):
+        written = tree.export(kind, name, target)
+    extended = len(tree.entry_paths(kind, name)) - sum(path.endswith(".json") and "_gradings" in path for path in written)
+    if options.json:
+        opt.print_json({"written": written, "extendedEntriesLeftOut": extended})
+    else:
+        sys.stdout.writelines(f"{path}\n" for path in written)
+        if extended:
+            sys.stdout.write(f"{extended} entries of the extended form were left out: the strict form cannot say what they say\n")
+    return ExitCode.PASSED

@@ -1,0 +1,1 @@
+"""Reading tool schemas without trusting them: modules, data files, snapshots, live servers."""

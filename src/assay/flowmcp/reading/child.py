@@ -1,0 +1,198 @@
+"""A server as a child process: started with a bare environment, listened to within limits, ended with all it started.
+
+Nothing here knows what the messages mean: see `server`. The SDK's own transport is not used because it passes on more of the environment, reads a
+line of any length and leaves the server's stderr on the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from anyio.abc import ObjectSendStream, Process
+    from mcp.shared.message import SessionMessage
+
+MAX_BYTES = 16 * 1024 * 1024
+"""All that a server may send in one reading."""
+MAX_NOISE = 200
+"""Lines on stdout that are no messages. Some servers greet there, against the protocol; one that floods it is stopped."""
+GRACE_S = 1.0
+"""How long a server may take to end by itself once its input is closed."""
+
+_KEPT_ERRORS = 8 * 1024
+_SHOWN_LINES = 6
+
+
+class Fault(Exception):
+    """A server did what it must not: the code and the sentence for the caller."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Budget:
+    """What was received, and the fault that ended it. The SDK turns an exception in a transport into a closed connection; the reason is kept here."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.status = 0
+        self.fault: Fault | None = None
+
+    def take(self, size: int) -> None:
+        """Count bytes; raise when there are too many."""
+        self.received += size
+        if self.received > MAX_BYTES:
+            self.fail("FMC-011", f"it sends more than {MAX_BYTES // 1024 // 1024} MiB.")
+
+    def fail(self, code: str, message: str) -> None:
+        """Keep the fault and raise it."""
+        self.fault = Fault(code, message)
+        raise self.fault
+
+
+class Child:
+    """A server as a child process: its pipes, what it printed, its end."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.budget = Budget()
+        self._command = command
+        self._env = env
+        self._process: Process | None = None
+        self._errors = b""
+        self._noise = 0
+        self._first_noise = ""
+
+    @asynccontextmanager
+    async def transport(self) -> AsyncIterator[Any]:
+        """Start the child, hand out the streams of its messages, end it."""
+        import anyio  # comes with the optional extra
+
+        try:
+            process = await anyio.open_process(self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._env, start_new_session=True)
+        except (OSError, ValueError) as error:
+            self.budget.fail("FMC-010", f"it does not start: {getattr(error, 'strerror', None) or error}.")
+        self._process = process
+        incoming, received = anyio.create_memory_object_stream[Any](0)
+        sending, outgoing = anyio.create_memory_object_stream[Any](0)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read_errors)
+                tasks.start_soon(self._read_messages, incoming)
+                tasks.start_soon(self._write_messages, outgoing)
+                try:
+                    yield received, sending
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._end()
+                    tasks.cancel_scope.cancel()
+        finally:
+            for stream in (incoming, received, sending, outgoing):
+                stream.close()
+
+    async def _read_messages(self, incoming: ObjectSendStream[Any]) -> None:
+        import anyio  # comes with the optional extra
+
+        assert self._process is not None
+        assert self._process.stdout is not None
+        rest = bytearray()
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, Fault):
+            async with incoming:
+                async for chunk in self._process.stdout:
+                    self.budget.take(len(chunk))
+                    searched = len(rest)
+                    rest += chunk
+                    while (end := rest.find(b"\n", searched)) >= 0:
+                        line = bytes(rest[:end])
+                        del rest[: end + 1]
+                        searched = 0
+                        if (message := self._message(line)) is not None:
+                            await incoming.send(message)
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        from mcp.shared.message import SessionMessage  # an optional extra
+        from mcp_types import jsonrpc_message_adapter
+
+        if not line.strip():
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except (ValueError, RecursionError):
+            self._noise += 1
+            self._first_noise = self._first_noise or line[:80].decode("utf-8", "replace")
+            if self._noise > MAX_NOISE:
+                self.budget.fail("FMC-011", f"it prints more than {MAX_NOISE} lines that are no messages.")
+            return None
+
+    async def _write_messages(self, outgoing: Any) -> None:
+        import anyio  # comes with the optional extra
+
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            async with outgoing:
+                async for message in outgoing:
+                    await self._process.stdin.send(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+    async def _read_errors(self) -> None:
+        import anyio  # comes with the optional extra
+
+        assert self._process is not None
+        assert self._process.stderr is not None
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in self._process.stderr:
+                self._errors = (self._errors + chunk)[-_KEPT_ERRORS:]
+
+    async def _end(self) -> None:
+        """Close the child's input, wait a little, then end its whole group."""
+        import anyio  # comes with the optional extra
+
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.aclose()
+        await self._wait(GRACE_S if self.budget.fault is None else 0)
+        self.kill()
+        await self._wait(GRACE_S)
+        for stream in (process.stdout, process.stderr):
+            with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await stream.aclose()  # type: ignore[union-attr]  # both are pipes here
+        # A grandchild that left the group may hold a pipe open for ever; the transport would wait for it and warn.
+        transport = getattr(getattr(process, "_process", None), "_transport", None)
+        if transport is not None:
+            transport.close()
+
+    async def _wait(self, seconds: float) -> None:
+        import anyio  # comes with the optional extra
+
+        assert self._process is not None
+        deadline = anyio.current_time() + seconds
+        while self._process.returncode is None and anyio.current_time() < deadline:  # wait() would also wait for whoever holds the pipes
+            await anyio.sleep(0.01)
+
+    def kill(self) -> None:
+        """End the child and everything it started in its group. Says nothing if they are gone."""
+        if self._process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """How the child ended and what it printed last, for an error."""
+        said = []
+        code = self._process.returncode if self._process is not None else None
+        if code is not None and code != -signal.SIGKILL:
+            said.append(f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}.")
+        if self._noise:
+            said.append(f" On its stdout {self._noise} times stands what is no message, first {self._first_noise!r}.")
+        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        if lines:
+            said.append(f" It printed last: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}.")
+        return "".join(said)

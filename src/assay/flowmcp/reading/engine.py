@@ -1,0 +1,350 @@
+"""Evaluating a module without trusting it: the side of the caller.
+
+A module runs in a process of its own (`worker`), because a regular expression can keep the engine busy for ever and a fault of the engine must not
+take the caller down. One `Engine` keeps one such process for many modules; one that dies or is killed is replaced. What the answers mean in words is
+here; what a schema is, `files` knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files import show_path
+from assay.flowmcp import ecma
+from assay.flowmcp.reading import limits
+from assay.flowmcp.reading.asking import split_version
+from assay.flowmcp.source import Module, NotData
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_LENGTH = struct.Struct(">I")
+_PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
+_START = "import sys; sys.path.extend(sys.argv[1:]); from assay.flowmcp.reading.worker import serve; serve()"
+_BOM = b"\xef\xbb\xbf"
+_PLAIN = "A schema is plain data: write the value out."
+_TOO_MUCH = {
+    "memory": f"needs more than {limits.MEMORY // 2**20} MiB of memory.",
+    "stack": "nests or calls itself too deep for the engine.",
+    "depth": f"nests more than {limits.MAX_DEPTH} deep",
+    "cycle": "contains itself",
+    "nodes": f"has more than {limits.MAX_NODES:,} values",
+    "text": f"has more than {limits.MAX_TEXT // 2**20} Mi characters of text",
+    "notes": f"has more than {limits.MAX_NOTES:,} places that hold no data",
+}
+
+
+class Exported(NamedTuple):
+    """What a module exports as its schema, and what its text shows."""
+
+    export: str
+    """`main` or `schema`."""
+    main: dict[str, Any]
+    tools_text: str
+    modules: tuple[Module, ...]
+    handlers: tuple[str, ...]
+    not_data: tuple[NotData, ...]
+
+
+class NoExport(NamedTuple):
+    """A module that exports neither `main` nor `schema`, and what it exports instead."""
+
+    exports: tuple[str, ...]
+
+
+class _Died(Exception):
+    """The worker ended without an answer."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Late(Exception):
+    """The worker did not answer in time."""
+
+
+class Engine:
+    """Reads modules. Use it in a `with` block, so that its process ends with it; several threads may share one, and take turns.
+
+    `wall_s` can only shorten the time that one module has.
+
+    >>> with Engine() as engine:
+    ...     engine.read(b"export const main = { tools: { ping: { path: '/' + 1 } } }", file="ping.mjs").main
+    {'tools': {'ping': {'path': '/1'}}}
+    """
+
+    def __init__(self, *, wall_s: float = limits.WALL_S) -> None:
+        self._wall_s = min(wall_s, limits.WALL_S)
+        self._worker: _Worker | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process. The engine can be used again, and starts another."""
+        with self._lock:
+            self._drop()
+
+    def read(self, source: bytes, *, file: str) -> Exported | NoExport:
+        """What the module exports as its schema, or what else it exports. Raises InputError with a code `FMC-00n`."""
+        if len(source) > limits.MAX_SOURCE:
+            raise too_large(file, limits.MAX_SOURCE)
+        text = source.removeprefix(_BOM)
+        _check_text(text, file)
+        reply = self._ask(text, file)
+        if reply["outcome"] == "no export":
+            return NoExport(tuple(reply["exports"]))
+        if reply["outcome"] != "copied":
+            raise _refusal(reply, file)
+        main: dict[str, Any] = ecma.parse(reply["main"])
+        asked = tuple(Module(*one) for one in reply["asked"])
+        notes = tuple(NotData(show_path(tuple(note["path"])), note["kind"]) for note in reply["notes"])
+        return Exported(reply["export"], main, reply["tools"], asked + required_libraries(main), tuple(reply["handlers"]), notes)
+
+    def _ask(self, source: bytes, file: str) -> dict[str, Any]:
+        with self._lock:
+            try:
+                return self._once(source, file)
+            except _Late:
+                raise _too_late(file, self._wall_s) from None
+            except _Died as death:
+                if death.code in (-signal.SIGXCPU, -signal.SIGALRM):
+                    raise _too_late(file, limits.WALL_S) from None
+            # Something ended it from outside, or it crashed. The second time it is the module's doing.
+            try:
+                return self._once(source, file)
+            except _Late:
+                raise _too_late(file, self._wall_s) from None
+            except _Died as death:
+                raise InputError(
+                    "FMC-004", f"ended the engine ({_cause(death.code)}).", where=file, fix=f"It needs too much memory or breaks the engine. {_PLAIN}"
+                ) from None
+
+    def _once(self, source: bytes, file: str) -> dict[str, Any]:
+        worker = self._worker
+        if worker is not None and not worker.is_usable():
+            self._drop()
+            worker = None
+        if worker is None:
+            worker = self._worker = _Worker(file)
+        try:
+            return worker.ask(source, self._wall_s)
+        except BaseException:
+            self._drop()  # also when the caller interrupts: an answer that comes later would be taken for that of the next module
+            raise
+
+    def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+
+class _Worker:
+    """The process and its two pipes."""
+
+    def __init__(self, file: str) -> None:
+        self._owner = os.getpid()
+        self._answered = 0
+        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and our own code
+            [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, *_places(file)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd="/", env={}, start_new_session=True, close_fds=True,
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        try:
+            ready = self._receive(time.monotonic() + limits.START_S)
+        except (_Died, _Late):
+            self.end()
+            raise _not_installed("it does not start", file) from None
+        except BaseException:
+            self.end()
+            raise
+        if not ready["works"]:
+            self.end()
+            raise _not_installed("it does not work", file)
+
+    def is_usable(self) -> bool:
+        """Alive, ours, and not worn out. After a fork the pipes belong to the parent."""
+        return self._owner == os.getpid() and self._answered < limits.FILES_PER_WORKER and self._process.poll() is None
+
+    def ask(self, source: bytes, wall_s: float) -> dict[str, Any]:
+        deadline = time.monotonic() + wall_s
+        self._send(_LENGTH.pack(len(source)) + source, deadline)
+        reply = self._receive(deadline)
+        self._answered += 1
+        return reply
+
+    def end(self) -> None:
+        """Kill the whole session and wait for it; in a fork, only let go of the pipes."""
+        if self._owner == os.getpid():
+            if self._process.poll() is None:
+                try:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    self._process.kill()
+            self._process.wait()
+        else:
+            self._process.returncode = 0  # not a child of this process: there is nothing to wait for
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        left = memoryview(data)
+        while left:
+            self._wait(self._in, selectors.EVENT_WRITE, deadline)
+            try:
+                left = left[os.write(self._in, left) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise self._death() from None
+
+    def _receive(self, deadline: float) -> dict[str, Any]:
+        data = bytearray()
+        wanted = _LENGTH.size
+        while len(data) < wanted:
+            self._wait(self._out, selectors.EVENT_READ, deadline)
+            try:
+                part = os.read(self._out, 1024 * 1024)
+            except BlockingIOError:
+                continue
+            if not part:
+                raise self._death()
+            data += part
+            if len(data) >= _LENGTH.size:
+                wanted = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+        reply: dict[str, Any] = json.loads(data[_LENGTH.size :])
+        return reply
+
+    def _wait(self, pipe: int, event: int, deadline: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, event)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise _Late
+
+    def _death(self) -> _Died:
+        try:
+            return _Died(self._process.wait(1))
+        except subprocess.TimeoutExpired:  # its pipes are closed and it lives: no use to anybody
+            return _Died(0)
+
+
+def _places(file: str) -> list[str]:
+    """The folders in which the worker finds this package and the engine: it sees no environment and no site packages of its own."""
+    found = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))]
+    for name in _PACKAGES:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            raise _not_installed(f"the package {name} is missing", file)
+        folder = os.path.dirname(spec.origin)
+        found.append(os.path.dirname(folder) if spec.submodule_search_locations else folder)
+    return list(dict.fromkeys(found))
+
+
+def required_libraries(main: dict[str, Any]) -> tuple[Module, ...]:
+    """The libraries that a schema has its host hand to its handlers: names, `name@version`, or objects and mappings of the two.
+
+    >>> required_libraries({"requiredLibraries": ["ethers@6.1.0"]})
+    (Module(name='ethers', version='6.1.0', source='requiredLibraries', line=None, external=True),)
+    """
+    stated = main.get("requiredLibraries")
+    found: list[tuple[str, str | None]] = []
+    for one in stated if isinstance(stated, list) else [stated] if isinstance(stated, str) else []:
+        if isinstance(one, str):
+            found.append(split_version(one))
+        elif isinstance(one, dict) and isinstance(one.get("name"), str):
+            version = one.get("version")
+            found.append((one["name"], version) if isinstance(version, str) else split_version(one["name"]))
+        else:
+            found.append((ecma.stringify(one)[:300], None))
+    if isinstance(stated, dict):
+        found += [(name, version if isinstance(version, str) else None) for name, version in stated.items()]
+    return tuple(Module(name, version, "requiredLibraries", None, True) for name, version in found)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def too_large(file: str, limit: int) -> InputError:
+    """The refusal of a file beyond a limit of bytes."""
+    return InputError("FMC-004", f"is larger than {limit // 2**20} MiB.", where=file, fix="A tool schema is a small text: split it.")
+
+
+def _check_text(text: bytes, file: str) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise InputError("FMC-001", f"line {line}: is not UTF-8 text.", where=file, fix="Save it as UTF-8.") from None
+    place = text.find(b"\x00")
+    if place >= 0:
+        line, column = text.count(b"\n", 0, place) + 1, place - text.rfind(b"\n", 0, place)
+        raise InputError("FMC-001", f"line {line}, column {column}: holds a NUL byte, which no text has.", where=file, fix="Save it as plain text.")
+
+
+def _too_late(file: str, wall_s: float) -> InputError:
+    return InputError("FMC-003", f"was still running after {wall_s:g} seconds and was stopped.", where=file, fix=_PLAIN)
+
+
+def _not_installed(why: str, file: str) -> InputError:
+    return InputError("FMC-006", f"the engine that reads modules is not installed: {why}.", where=file, fix="Run: pip install 'assay[flowmcp]'")
+
+
+def _refusal(reply: dict[str, Any], file: str) -> InputError:
+    outcome, line = reply["outcome"], reply.get("line")
+    at = f"line {line}: " if line else ""
+    name = reply.get("export", "main")
+    if outcome == "no module":
+        message = f"line {line}, column {reply['column']}: {reply['message']}"
+        return InputError("FMC-001", message, where=file, fix="Does the file run in Node?")
+    if outcome == "no syntax":
+        fix = "The engine reads ECMAScript 2020; write newer syntax in the older way."
+        return InputError("FMC-001", f"{at}the engine cannot read this: {reply['message']}.", where=file, fix=fix)
+    if outcome == "no object":
+        return InputError(
+            "FMC-002", f"its `{name}` is {_article(reply['kind'])}, not an object.", where=file, fix=f"Export an object: export const {name} = {{ ... }}"
+        )
+    if outcome == "too long":
+        return InputError("FMC-003", f"needs more than {limits.RUN_S} seconds of computing.", where=file, fix=_PLAIN)
+    if outcome == "endless":
+        return InputError("FMC-003", f"puts off work without end: more than {limits.MAX_JOBS:,} promise reactions.", where=file, fix=_PLAIN)
+    if outcome == "too much":
+        what = _TOO_MUCH[reply["why"]]
+        place = show_path(tuple(reply["path"])) if reply["path"] else ""
+        return InputError("FMC-004", what if what.endswith(".") else f"its `{name}` {what}{f', at {place}' if place else ''}.", where=file, fix=_PLAIN)
+    if outcome == "used":
+        return InputError("FMC-005", f"{at}its `{name}` needs {reply['what']}, which a schema may not use while it is read.", where=file, fix=_PLAIN)
+    kind = f"{reply['name']}: " if reply["name"] else ""
+    said = f"{kind}{reply['message'][:300].rstrip('.')}" or "something without a message"
+    return InputError("FMC-005", f"{at}threw while its `{name}` was evaluated: {said}.", where=file, fix=_PLAIN)
+
+
+def _article(kind: str) -> str:
+    return kind if kind in ("undefined", "null", "a list") else f"a {kind}"
+
+
+def _cause(code: int) -> str:
+    try:
+        return signal.Signals(-code).name if code < 0 else f"exit {code}"
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,117 @@
+"""Pieces of a syntax tree: their text, their place, the first fault. What they mean for a schema: `syntax` and `asking`.
+
+The parser is an optional extra. It is loaded when it is first used, and only in the worker.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, QueryCursor
+
+FUNCTIONS = frozenset(
+    ("function_declaration", "function_expression", "arrow_function", "method_definition", "generator_function", "generator_function_declaration")
+)
+_PROSE = frozenset(("comment", "string_fragment", "string", "template_string", "regex_pattern"))
+MAX_NAME = 300
+"""Signs of a name that is listed as it is written."""
+
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(\r\n|[\s\S]))")
+_SIGNS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\n": "", "\r\n": "", "\r": "", "\u2028": "", "\u2029": ""}
+
+
+class NoModule(Exception):
+    """The text is no module; where and why."""
+
+    def __init__(self, line: int, column: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.message = message
+
+
+def is_inside_function(node: Node) -> bool:
+    """Whether a function stands around the node."""
+    above = node.parent
+    while above is not None:
+        if above.type in FUNCTIONS or above.type == "class_static_block":
+            return True
+        above = above.parent
+    return False
+
+
+def text(node: Node | None) -> str:
+    """The text of a node, escapes in a name resolved; empty for none."""
+    written = node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
+    return _ESCAPE.sub(_sign, written) if "\\" in written and node is not None and node.type.endswith("identifier") else written
+
+
+def name_of(node: Node) -> str:
+    """A name that may be written as a string, as a key can."""
+    return string(node) if node.type == "string" else text(node)
+
+
+def string(node: Node | None) -> str:
+    """The value of a string literal, escapes resolved: otherwise fs written with an escape would not be found."""
+    return _ESCAPE.sub(_sign, text(node)[1:-1])
+
+
+def _sign(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code or found[4]:
+        number = int(code, 16) if code else int(found[4], 8)
+        return chr(number) if number < 0x110000 else "\ufffd"
+    return _SIGNS.get(found[5], found[5])
+
+
+def place(node: Node) -> tuple[int, int]:
+    """Line and column, counted from 1; the column in bytes."""
+    return node.start_point.row + 1, node.start_point.column + 1
+
+
+def first_error(root: Node) -> NoModule:
+    """Where the text stops being a module."""
+    node = root
+    while not (node.is_error or node.is_missing):
+        inner = next((child for child in node.children if child.has_error or child.is_missing), None)
+        if inner is None:
+            break
+        node = inner
+    seen = text(node).split("\n")[0][:40]
+    what = f"here {node.type} is missing." if node.is_missing else f"not JavaScript, at {seen!r}." if seen else "not JavaScript."
+    return NoModule(*place(node), what)
+
+
+def refuse_script_comments(root: Node, source: bytes) -> None:
+    """Raise where `<!--` or `-->` would be a comment in a script. In a module it is an expression, and the engine evaluates a script."""
+    for found in re.finditer(rb"<!--|-->", source):
+        node = root.descendant_for_byte_range(found.start(), found.end())
+        if node is not None and node.type in _PROSE:
+            continue
+        line = re.split(rb"[\r\n]|\xe2\x80[\xa8\xa9]", source[: found.start()])[-1]
+        if found[0] == b"<!--" or not line.strip() or b"*/" in line:
+            row = source.count(b"\n", 0, found.start()) + 1
+            raise NoModule(row, len(line) + 1, f"`{found[0].decode()}` is no comment in a module.")
+
+
+@cache
+def parser() -> Parser:
+    """The parser of JavaScript."""
+    # The syntax tree is an optional extra: pip install 'assay[flowmcp]'
+    import tree_sitter
+    import tree_sitter_javascript
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_javascript.language()))
+
+
+@cache
+def cursor(query: str) -> QueryCursor:
+    """Finds what a query asks for."""
+    import tree_sitter  # an optional extra, as above
+
+    language = parser().language
+    assert language is not None
+    return tree_sitter.QueryCursor(tree_sitter.Query(language, query))

@@ -1,0 +1,276 @@
+"""The JavaScript that stands around a module: what it takes away before the module runs, and how it copies the exported object to plain data.
+
+It takes hold of every function it needs before the module runs, and afterwards touches only objects without a prototype: whatever the module does
+to `JSON`, `Array.prototype` or `Object.prototype` changes nothing here. Accessors are never called. All of it is joined to one line: the engine
+gives line 1 no number, so that the lines of an error are those of the module, which begins on line 2. Where an accessor was read, the engine does not know.
+"""
+
+from __future__ import annotations
+
+from assay.flowmcp.reading import limits
+
+HOST = (
+    "process", "global", "window", "self", "document", "navigator", "location", "Deno", "Bun", "require", "module", "exports", "__dirname",
+    "__filename", "fetch", "XMLHttpRequest", "WebSocket", "EventSource", "setTimeout", "setInterval", "setImmediate", "queueMicrotask", "Buffer",
+    "performance", "crypto", "Intl", "WebAssembly", "URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa",
+    "AbortController", "Blob", "File", "FormData", "Headers", "Request", "Response", "Event", "EventTarget", "Worker", "MessageChannel",
+    "BroadcastChannel", "std", "os", "print", "scriptArgs", "bjson", "gc", "Temporal", "WeakRef", "FinalizationRegistry", "SharedArrayBuffer",
+    "Atomics", "Proxy", "__date_clock", "InternalError", "eval", "Function",
+)  # fmt: skip
+"""Names that a host has and this engine has not, or that answer differently from run to run or from engine to engine. Asking for one, also with
+`typeof`, refuses the module: otherwise it could describe itself one way to the gate and another way to its users."""
+
+_WALKER = """
+(function () {
+  "use strict";
+  const { apply, construct, ownKeys, getOwnPropertyDescriptor: describe, defineProperty: define, getPrototypeOf, setPrototypeOf } = Reflect;
+  const { create, prototype: ObjectPrototype } = Object;
+  const { isArray, prototype: ArrayPrototype } = Array;
+  const { parse, stringify } = JSON;
+  const { isFinite } = Number;
+  const { hasOwnProperty } = ObjectPrototype;
+  const { slice } = String.prototype;
+  const Fault = Error;
+  const Clock = Date;
+  const ABSENT = { __proto__: null };
+  const BRANDS = [[Date.prototype, "Date"], [RegExp.prototype, "RegExp"], [Map.prototype, "Map"], [Set.prototype, "Set"],
+    [Promise.prototype, "Promise"], [Error.prototype, "Error"], [String.prototype, "String object"], [Number.prototype, "Number object"],
+    [Boolean.prototype, "Boolean object"], [Function.prototype, "function"]];
+  const NAMES = BRANDS.length;
+  const fixed = (value) => ({ __proto__: null, value, writable: true, enumerable: false, configurable: true });
+
+  let broke = null;
+  let exported;
+  function refuse(what, isCall) {
+    const fault = new Fault(what);
+    if (broke === null) broke = { __proto__: null, what, stack: isCall ? fault.stack : "" };
+    throw fault;
+  }
+  function forbid(owner, name, what) {
+    const ask = function () { return refuse(what, false); };
+    define(owner, name, { __proto__: null, get: ask, set: ask, enumerable: false, configurable: false });
+  }
+  function forbidCall(owner, name, what) {
+    define(owner, name, { __proto__: null, value: function () { return refuse(what, true); }, writable: false, enumerable: false, configurable: false });
+  }
+
+  const Day = function Date(...given) {
+    if (new.target === undefined || given.length === 0) return refuse("the clock: `Date` without a date", true);
+    return construct(Clock, given, new.target);
+  };
+  define(Day, "prototype", { __proto__: null, value: Clock.prototype, writable: false });
+  define(Clock.prototype, "constructor", fixed(Day));
+  define(Day, "parse", fixed(Clock.parse));
+  define(Day, "UTC", fixed(Clock.UTC));
+  forbidCall(Day, "now", "the clock: `Date.now`");
+  define(globalThis, "Date", fixed(Day));
+  forbidCall(Math, "random", "chance: `Math.random`");
+  for (const [owner, names] of [[Number.prototype, ["toLocaleString"]], [BigInt.prototype, ["toLocaleString"]], [Array.prototype, ["toLocaleString"]],
+    [String.prototype, ["localeCompare", "toLocaleLowerCase", "toLocaleUpperCase"]],
+    [Clock.prototype, ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]]]) {
+    for (const name of names) forbidCall(owner, name, "the language of the machine: `" + name + "`");
+  }
+
+  for (const maker of [function () {}, async function () {}, function* () {}, async function* () {}]) {
+    forbid(getPrototypeOf(maker), "constructor", "code made from text: the constructor of functions");
+  }
+
+  const quiet = {};
+  for (const name of ["log", "info", "warn", "error", "debug", "trace", "table", "dir", "group", "groupEnd", "time", "timeEnd", "assert", "count"]) {
+    define(quiet, name, fixed(function () {}));
+  }
+  define(globalThis, "console", fixed(quiet));
+
+  const at = function at(index) {
+    let place = +index;
+    place = place !== place ? 0 : place < 0 ? -((-place) - ((-place) % 1)) + this.length : place - (place % 1);
+    return place < 0 || place >= this.length ? undefined : this[place];
+  };
+  define(Array.prototype, "at", fixed(at));
+  define(String.prototype, "at", fixed(at));
+  define(Object, "hasOwn", fixed(function hasOwn(owner, name) { return apply(hasOwnProperty, owner, [name]); }));
+  const { sort, reverse, slice: cut } = ArrayPrototype;
+  define(Array.prototype, "toSorted", fixed(function toSorted(order) { return apply(sort, apply(cut, this, []), [order]); }));
+  define(Array.prototype, "toReversed", fixed(function toReversed() { return apply(reverse, apply(cut, this, []), []); }));
+  define(Array.prototype, "findLast", fixed(function findLast(test, self) {
+    for (let i = this.length - 1; i >= 0; i -= 1) if (apply(test, self, [this[i], i, this])) return this[i];
+    return undefined;
+  }));
+
+  let nodes = 0;
+  let units = 0;
+  let count = 0;
+  let stopped = null;
+  let stoppedAt = 0;
+  const trail = create(null);
+  const above = create(null);
+  const notes = bare([]);
+
+  function bare(list) { setPrototypeOf(list, null); return list; }
+  function stop(why, depth) { stopped = why; stoppedAt = depth < 12 ? depth : 12; throw ABSENT; }
+  function place(depth) {
+    const path = bare([]);
+    for (let i = 0; i < depth; i += 1) path[i] = trail[i];
+    return path;
+  }
+  function note(depth, kind) {
+    if (count >= MAX_NOTES) stop("notes", depth);
+    const one = create(null);
+    one.path = place(depth);
+    one.kind = kind;
+    notes[count] = one;
+    count += 1;
+  }
+  function has(owner, name) { return apply(hasOwnProperty, owner, [name]); }
+  function spend(amount, depth) { units += amount; if (units > MAX_TEXT) stop("text", depth); }
+
+  function converts(value) {
+    for (let i = 0; value !== null && value !== ObjectPrototype && value !== ArrayPrototype && i < 1000; i += 1) {
+      const own = describe(value, "toJSON");
+      if (own !== undefined) return !has(own, "value") || typeof own.value === "function";
+      value = getPrototypeOf(value);
+    }
+    return false;
+  }
+  function judge(value, depth, isList) {
+    const parent = getPrototypeOf(value);
+    if (isList ? parent !== ArrayPrototype : parent !== ObjectPrototype && parent !== null) {
+      let kind = "object of a class";
+      for (let i = 0; i < NAMES; i += 1) if (BRANDS[i][0] === parent) kind = BRANDS[i][1];
+      note(depth, kind);
+    }
+    if (converts(value)) note(depth, "toJSON");
+  }
+
+  function copy(value, depth) {
+    nodes += 1;
+    if (nodes > MAX_NODES) stop("nodes", depth);
+    const type = typeof value;
+    if (type === "string") { spend(value.length, depth); return value; }
+    if (type === "boolean" || value === null) return value;
+    if (type === "number") {
+      if (isFinite(value)) return value;
+      note(depth, value !== value ? "NaN" : "Infinity");
+      return null;
+    }
+    if (type === "undefined") return ABSENT;
+    if (type !== "object") { note(depth, type); return ABSENT; }
+    for (let i = 0; i < depth; i += 1) if (above[i] === value) stop("cycle", depth);
+    if (depth >= MAX_DEPTH) stop("depth", depth);
+    above[depth] = value;
+    const isList = isArray(value);
+    judge(value, depth, isList);
+    return isList ? copyList(value, depth) : copyObject(value, depth);
+  }
+  function copyList(value, depth) {
+    const { length } = value;
+    if (length > MAX_NODES - nodes) stop("nodes", depth);
+    const list = bare([]);
+    let present = 0;
+    for (let i = 0; i < length; i += 1) {
+      trail[depth] = i;
+      const own = describe(value, i);
+      let item = null;
+      if (own !== undefined) {
+        present += 1;
+        if (has(own, "value")) item = copy(own.value, depth + 1);
+        else note(depth + 1, "accessor");
+      }
+      if (own === undefined || (item === ABSENT && own.value === undefined)) { note(depth + 1, "undefined"); nodes += 1; }
+      list[i] = item === ABSENT ? null : item;
+    }
+    if (ownKeys(value).length !== present + 1) note(depth, "named member of a list");
+    return list;
+  }
+  function copyObject(value, depth) {
+    const plain = create(null);
+    const keys = ownKeys(value);
+    const { length } = keys;
+    if (length > MAX_NODES - nodes) stop("nodes", depth);
+    for (let i = 0; i < length; i += 1) {
+      const key = keys[i];
+      const own = describe(value, key);
+      if (!own.enumerable) continue;
+      if (typeof key === "symbol") { note(depth, "symbol as a key"); continue; }
+      trail[depth] = key;
+      spend(key.length, depth + 1);
+      if (!has(own, "value")) { note(depth + 1, "accessor"); continue; }
+      const item = copy(own.value, depth + 1);
+      if (item !== ABSENT) plain[key] = item;
+    }
+    return plain;
+  }
+
+  function textOf(value, name) {
+    for (let i = 0; value !== null && i < 20; i += 1) {
+      const own = describe(value, name);
+      if (own !== undefined) return has(own, "value") && typeof own.value === "string" ? apply(slice, own.value, [0, 2000]) : "";
+      value = getPrototypeOf(value);
+    }
+    return "";
+  }
+  function thrown(error) {
+    const answer = create(null);
+    answer.outcome = "threw";
+    const isThing = (typeof error === "object" && error !== null) || typeof error === "function";
+    answer.name = isThing ? textOf(error, "name") : "";
+    answer.message = isThing ? textOf(error, "message") : typeof error === "symbol" ? "a symbol" : apply(slice, "" + error, [0, 2000]);
+    answer.stack = isThing ? textOf(error, "stack") : "";
+    return answer;
+  }
+  function used() {
+    broke.outcome = "used";
+    return broke;
+  }
+  function guard(work) {
+    try { return stringify(work()); } catch (error) { return stringify(broke !== null ? used() : thrown(error)); }
+  }
+
+  function run(module) {
+    exported = apply(module, undefined, []);
+    const answer = create(null);
+    answer.outcome = "ran";
+    return answer;
+  }
+  function deliver() {
+    if (broke !== null) return used();
+    const answer = create(null);
+    if (typeof exported !== "object" || exported === null || isArray(exported)) {
+      answer.outcome = "no object";
+      answer.kind = exported === null ? "null" : isArray(exported) ? "a list" : typeof exported;
+      return answer;
+    }
+    let plain;
+    try {
+      if (describe(ObjectPrototype, "toJSON") !== undefined || describe(ArrayPrototype, "toJSON") !== undefined) note(0, "toJSON of every object");
+      plain = copy(exported, 0);
+    } catch (error) {
+      if (error !== ABSENT) throw error;
+      answer.outcome = "too much";
+      answer.why = stopped;
+      answer.path = place(stoppedAt);
+      return answer;
+    }
+    answer.outcome = "copied";
+    answer.main = stringify(plain);
+    answer.tools = plain.tools === undefined ? "{}" : stringify(plain.tools);
+    answer.notes = notes;
+    return answer;
+  }
+  return function (task, given) {
+    if (task === "run") return guard(function () { return run(given); });
+    if (task === "deliver") return guard(deliver);
+    for (const [name, what] of parse(given)) forbid(globalThis, name, what);
+    return "";
+  };
+})()
+"""
+
+WALKER = " ".join(
+    _WALKER.replace("MAX_NOTES", str(limits.MAX_NOTES))
+    .replace("MAX_TEXT", str(limits.MAX_TEXT))
+    .replace("MAX_NODES", str(limits.MAX_NODES))
+    .replace("MAX_DEPTH", str(limits.MAX_DEPTH))
+    .split("\n")
+)
+"""An expression whose value is a function of a task: ("forbid", JSON of names and what they are), ("run", function), ("deliver"). The last two give JSON."""

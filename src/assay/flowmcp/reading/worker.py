@@ -1,0 +1,224 @@
+"""The process in which a module is parsed and evaluated: no files, no network, no environment, hard limits.
+
+It answers requests one after the other: four bytes of length and the module's bytes come in, four bytes of length and JSON go out. Every module gets
+an engine of its own. The parent kills this process when it takes too long, because a regular expression can keep the engine from ever looking at its
+clock. The parent's side is `engine`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import struct
+import sys
+import threading
+import time
+from math import ceil
+from typing import Any, Protocol
+
+from assay.flowmcp.reading import limits
+from assay.flowmcp.reading.syntax import Parsed
+from assay.flowmcp.reading.tree import NoModule
+from assay.flowmcp.reading.walker import HOST, WALKER
+
+_LENGTH = struct.Struct(">I")
+_LINE = re.compile(r"<input>:(\d+)")
+_NAMED = re.compile(r"`([^`]+)`(?: of the import|$)")
+_WARM_UP = b"import { a } from 'a'\nexport const main = { a: [1, 'x'], f() {} }\nexport const handlers = () => ({ b: { run: async () => import('c') } })\n"
+
+
+class _Callable(Protocol):
+    def __call__(self, *given: object) -> Any: ...
+
+
+class _Context(Protocol):
+    """The part of `quickjs.Context` that is used here; the package has no types."""
+
+    def eval(self, code: str, /) -> Any: ...
+    def execute_pending_job(self) -> bool: ...
+    def set_memory_limit(self, limit: int, /) -> None: ...
+    def set_time_limit(self, limit: float, /) -> None: ...
+    def set_max_stack_size(self, limit: int, /) -> None: ...
+
+
+def serve() -> None:
+    """Answer requests from standard input until it ends."""
+    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    _forbid()
+    # One module before the doors close: what is imported on first use is imported now, and a broken installation shows here.
+    first = answer(_WARM_UP)
+    _limit(resource.RLIMIT_NOFILE, 0)
+    _send(outgoing, {"outcome": "ready", "works": first.get("outcome") == "copied"})
+    while True:
+        head = incoming.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return
+        source = incoming.read(_LENGTH.unpack(head)[0])
+        _start_clock()
+        reply = answer(source)
+        _send(outgoing, reply)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _send(outgoing: Any, reply: dict[str, Any]) -> None:
+    data = json.dumps(reply).encode()
+    outgoing.write(_LENGTH.pack(len(data)) + data)
+    outgoing.flush()
+
+
+def _forbid() -> None:
+    """Take from this process what no module needs. What the system does not know is left out: the engine itself has no such powers either."""
+    os.environ["TZ"] = "UTC"  # the local time of a date must not depend on the machine
+    time.tzset()
+    for what, limit in (
+        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (getattr(resource, "RLIMIT_NPROC", None), 0), (resource.RLIMIT_AS, limits.PROCESS_MEMORY),
+    ):  # fmt: skip
+        if what is not None:
+            _limit(what, limit)
+
+
+def _limit(what: int, limit: int) -> None:
+    _, hard = resource.getrlimit(what)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    try:
+        resource.setrlimit(what, (limit, limit))
+    except (OSError, ValueError):
+        return
+
+
+def _start_clock() -> None:
+    """The system ends this process when one module takes too long, even if the parent is gone or stopped."""
+    signal.setitimer(signal.ITIMER_REAL, limits.WALL_S + 1)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = ceil(used.ru_utime + used.ru_stime + limits.WALL_S) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _end_with(parent: int) -> None:
+    """No orphans: when the parent dies, so does this process, whatever it is doing."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+# --- one module ----------------------------------------------------------------------------------------------------------------------------
+
+
+def answer(source: bytes) -> dict[str, Any]:
+    """What one module says, as the parent understands it: an `outcome` and what belongs to it."""
+    try:
+        module = Parsed(source)
+    except NoModule as error:
+        return {"outcome": "no module", "line": error.line, "column": error.column, "message": error.message}
+    except RecursionError:
+        return {"outcome": "too much", "why": "stack", "path": []}
+    target = module.target()
+    if target is None:
+        others = [*module.exports, *(f"{name} of '{_shown(specifier)}'" for name, specifier in module.passed_on.items())]
+        return {"outcome": "no export", "exports": [*others[:20], *(["default"] if module.has_default else [])]}
+    if target in module.passed_on:
+        return {"outcome": "used", "export": target, "what": f"`{target}` of the import '{_shown(module.passed_on[target])}'", "line": None}
+    local = module.exports[target]
+    if local in module.imported:
+        return {"outcome": "used", "export": target, "what": f"`{local}` of the import '{_shown(module.imported[local])}'", "line": None}
+    outcome = _evaluate(module, local)
+    if outcome["outcome"] == "copied":
+        outcome |= {"asked": [list(one) for one in module.asked], "handlers": list(module.handlers)}
+    return {"export": target, **outcome}
+
+
+def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
+    """All of the module if that works, else only what the target needs: a key read from `process.env` for a handler is no fault of the schema."""
+    whole = module.program(target, whole=True)
+    outcome = _run(module, target, whole)
+    if outcome["outcome"] not in ("no syntax", "threw", "used"):
+        return outcome
+    missing = module.cannot_run(target)
+    if missing is not None:
+        return {"outcome": "used", "line": missing[0], "what": missing[1]}
+    part = module.program(target, whole=False)
+    return outcome if part == whole else _run(module, target, part)
+
+
+def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
+    # The engine is an optional extra: pip install 'assay[flowmcp]'
+    import quickjs  # type: ignore[import-untyped]
+
+    context: _Context = quickjs.Context()
+    context.set_memory_limit(limits.MEMORY)
+    context.set_max_stack_size(limits.STACK)
+    walker: _Callable = context.eval(WALKER)
+    forbidden = {name: f"`{name}`" for name in HOST} | {name: f"`{name}` of the import '{_shown(at)}'" for name, at in module.imported.items()}
+    forbidden[module.stand_in] = "`import()`"
+    walker("forbid", json.dumps(list(forbidden.items())))
+    context.set_time_limit(limits.RUN_S)
+    try:
+        code: _Callable = context.eval(f"(function () {{ 'use strict';\n{program.decode()}\n;return ({target});\n}})")
+    except quickjs.JSException as error:
+        return _broken(str(error), compiling=True)
+    try:
+        outcome: dict[str, Any] = json.loads(walker("run", code))
+        if outcome["outcome"] == "ran":
+            late = _run_jobs(context)
+            if late is not None:
+                return late
+            outcome = json.loads(walker("deliver"))
+    except quickjs.JSException as error:
+        return _broken(str(error), compiling=False)
+    return _with_line(outcome, module, target)
+
+
+def _run_jobs(context: _Context) -> dict[str, Any] | None:
+    """Run what the module put off until after itself: an importer would see its effects. A job that is interrupted says nothing, so time is taken."""
+    import quickjs  # an optional extra, as above
+
+    began = time.process_time()
+    for _ in range(limits.MAX_JOBS):
+        try:
+            if not context.execute_pending_job():
+                return None
+        except quickjs.JSException:
+            continue  # a rejection that nobody awaits
+        finally:
+            late = time.process_time() - began >= limits.RUN_S
+        if late:
+            return {"outcome": "too long"}
+    return {"outcome": "endless"}
+
+
+def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
+    """What the engine's own exception means; the text is the engine's, not the module's."""
+    if "interrupted" in text:
+        return {"outcome": "too long"}
+    if "stack overflow" in text:
+        return {"outcome": "too much", "why": "stack", "path": []}
+    if "out of memory" in text or text.strip() in ("", "null"):
+        return {"outcome": "too much", "why": "memory", "path": []}
+    if compiling:
+        return {"outcome": "no syntax", "line": _line_of(text), "message": text.split("\n")[0].removeprefix("SyntaxError: ")}
+    return {"outcome": "threw", "name": "", "message": text.split("\n")[0], "line": _line_of(text)}
+
+
+def _with_line(outcome: dict[str, Any], module: Parsed, target: str) -> dict[str, Any]:
+    if outcome["outcome"] == "threw" and outcome["name"] == "InternalError" and outcome["message"] in ("out of memory", "stack overflow"):
+        return {"outcome": "too much", "why": "memory" if outcome["message"] == "out of memory" else "stack", "path": []}
+    if "stack" in outcome:
+        outcome["line"] = _line_of(outcome.pop("stack"))
+    named = _NAMED.match(outcome["what"]) if outcome["outcome"] == "used" else None
+    if named:
+        outcome["line"] = module.first_line(named[1], target) or outcome["line"]
+    return outcome
+
+
+def _shown(specifier: str) -> str:
+    return specifier.encode("utf-8", "replace").decode()[:200]
+
+
+def _line_of(text: str) -> int | None:
+    found = _LINE.search(text)
+    return int(found[1]) - 1 if found else None

@@ -1,0 +1,57 @@
+"""Names that are easily taken for one another: the same but for case and underscores, or one sign more."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MIN_LENGTH = 5
+"""Shorter names differ by one sign for good reasons: lat and lot."""
+
+
+class Pair(NamedTuple):
+    """Two names that are alike, in their order."""
+
+    first: str
+    second: str
+    same: bool
+    """True where only case and separators tell them apart."""
+
+
+def fold(name: str) -> str:
+    """A name without case and separators.
+
+    >>> fold("get_User-Name") == fold("getUserName")
+    True
+    """
+    return re.sub(r"[_\-. ]", "", name).casefold()
+
+
+def pairs(names: Sequence[str]) -> list[Pair]:
+    """The alike pairs among some names; each name is compared with what differs by one sign only, so ten thousand names cost ten thousand looks.
+
+    >>> [(pair.first, pair.second, pair.same) for pair in pairs(["listItem", "list_item", "listItems", "getPage1", "getPage2"])]
+    [('listItem', 'list_item', True), ('listItem', 'listItems', False)]
+    """
+    first: dict[str, str] = {}
+    found: list[Pair] = []
+    for name in names:
+        folded = fold(name)
+        if folded in first:
+            if first[folded] != name:
+                found.append(Pair(first[folded], name, same=True))
+        else:
+            first[folded] = name
+    for folded, name in first.items():
+        if len(folded) <= MIN_LENGTH:
+            continue
+        for index in range(len(folded)):
+            shorter = folded[:index] + folded[index + 1 :]
+            # A digit more is a number, not a slip: getPage1 and getPage10 are meant to differ.
+            if shorter in first and not folded[index].isdigit():
+                found.append(Pair(first[shorter], name, same=False))
+                break
+    return found

@@ -1,0 +1,93 @@
+"""Secrets that stand in plain sight. A finding says where one stands and how long it is, never what it says."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHAPES = re.compile(
+    r"\bsk-[\w-]{20,}|\b[sr]k_live_\w{16,}|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+)
+"""What keys of well-known services look like, whatever they are called."""
+
+_NAMES = re.compile(
+    r"api[-_ ]?key|access[-_ ]?(key|token)|auth[-_ ]?(token|key)|^authorization$|secret|passw|private[-_ ]?key|subscription[-_ ]?key|bearer|^x-.*token$",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(r"demo|test|your|example|sample|public|dummy|placeholder|changeme|x{4,}", re.IGNORECASE)
+
+
+class Secret(NamedTuple):
+    """Where a text gives a secret away."""
+
+    start: int
+    end: int
+
+    def phrase(self) -> str:
+        """What may be said about it."""
+        return f"a literal of {self.end - self.start} signs that looks like a key"
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a header, a parameter or an option of this name usually carries a secret."""
+    return _NAMES.search(name) is not None
+
+
+def secret_in(text: str, *, name: str = "") -> Secret | None:
+    """The first secret in a text, None if there is none. The name of the field makes a plain literal suspect.
+
+    >>> secret_in("Bearer {{API_KEY}}", name="Authorization") is None
+    True
+    >>> secret_in("Bearer a1b2c3d4e5f6a7b8c9d0", name="Authorization").phrase()
+    'a literal of 20 signs that looks like a key'
+    """
+    if known := _SHAPES.search(text):
+        return Secret(known.start(), known.end())
+    if name and names_a_secret(name):
+        body = re.sub(r"^(bearer|basic|token|apikey)\s+", "", text.strip(), flags=re.IGNORECASE)
+        if _opaque(body):
+            start = text.rindex(body)
+            return Secret(start, start + len(body))
+    return _in_address(text) if "://" in text or "?" in text else None
+
+
+def _opaque(text: str) -> bool:
+    """Whether a literal can be a key: long, one word, letters and digits. An address of a chain (0x…) and a word in plain language are none."""
+    if len(text) < 12 or "{{" in text or re.search(r"\s", text) or text.startswith("0x") or _HARMLESS.search(text):
+        return False
+    return re.search(r"[A-Za-z]", text) is not None and re.search(r"\d", text) is not None
+
+
+def _in_address(text: str) -> Secret | None:
+    try:
+        parts = urlsplit(text)
+        password = parts.password
+    except ValueError:
+        return None
+    if password and "{{" not in password:
+        start = text.index(password)
+        return Secret(start, start + len(password))
+    for key, value in parse_qsl(parts.query):
+        if value and names_a_secret(key) and _opaque(value):
+            start = text.find(value)
+            return Secret(max(start, 0), max(start, 0) + len(value))
+    return None
+
+
+def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
+    """Every text in a tree with its path and the name of its field. Without recursion: a hostile tree is as deep as it likes."""
+    stack: list[tuple[object, str, str]] = [(value, path, "")]
+    while stack:
+        item, where, name = stack.pop()
+        if isinstance(item, str):
+            yield item, where, name
+        elif isinstance(item, dict):
+            stack += [(child, f"{where}.{key}" if where else str(key), str(key)) for key, child in reversed(item.items())]
+        elif isinstance(item, list | tuple):
+            stack += [(child, f"{where}[{index}]", name) for index, child in reversed(list(enumerate(item)))]

@@ -1,0 +1,144 @@
+"""The grader between the two deterministic stages: one isolated request for each prompt, scores out.
+
+A judge is any command that reads a prompt on its standard input and writes JSON: an object or a one-element list with `score`, and if it likes `dimension`
+and `reasoning`. Each prompt gets a process of its own in an empty folder of its own: no history, no tools, no other prompt. A judge that gives no valid score
+stops the whole: nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from assay import exact
+from assay.errors import InputError, UsageError
+from assay.files import parse_json
+from assay.flowmcp.answers import shown
+from assay.flowmcp.names import iso, stamp
+from assay.flowmcp.protocol import check_prompts, score_faults
+from assay.flowmcp.versions import SCORING_PROTOCOL
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from assay.flowmcp.policy import SchemaRules
+
+NOT_STATED = "not stated"
+MAX_REPLY = 1024 * 1024
+
+
+class Judge(Protocol):
+    """Who scores: one call, one prompt, nothing kept between calls."""
+
+    name: str
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """The reply to one prompt."""
+
+
+class CommandJudge:
+    """A judge that is a command."""
+
+    def __init__(self, command: str, *, timeout_s: float) -> None:
+        try:
+            self.argv = shlex.split(command)
+        except ValueError as error:
+            raise UsageError("CLI-001", f"the judge {command!r} is no command: {error}.") from None
+        if not self.argv:
+            raise UsageError("CLI-001", "the judge is empty.", fix="Give a command that reads a prompt and writes JSON.")
+        if os.sep in self.argv[0]:
+            self.argv[0] = os.path.abspath(self.argv[0])
+        self.argv[1:] = [os.path.abspath(part) if os.path.isfile(part) else part for part in self.argv[1:]]  # it runs in a folder of its own
+        self.name = os.path.basename(self.argv[0])
+        self.timeout_s = timeout_s
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """Run the command once for one prompt."""
+        with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
+            try:
+                done = subprocess.run(
+                    self.argv, input=f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"), capture_output=True, cwd=folder, timeout=self.timeout_s, check=False
+                )  # fmt: skip
+            except FileNotFoundError:
+                raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.") from None
+            except OSError as error:
+                raise UsageError("CLI-001", f"the judge '{self.argv[0]}' does not start: {error.strerror}.") from None
+            except subprocess.TimeoutExpired:
+                raise InputError("PRO-007", f"the judge did not answer within {self.timeout_s:g} s.", fix="Give it more with --timeout.") from None
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise InputError("PRO-007", f"the judge ended with exit code {done.returncode}{': ' + said[-1][:300] if said else ''}.")
+        return done.stdout
+
+
+def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
+    """The score in a judge's reply. Another dimension, no score, or one outside 1 to 5 is no score of this prompt."""
+    if len(reply) > MAX_REPLY:
+        raise InputError("PRO-007", f"{dimension}: the reply is longer than {MAX_REPLY // 2**20} MiB.")
+    try:
+        tree = parse_json(reply.strip() or b"null")
+    except ValueError as error:
+        raise InputError(
+            "PRO-007", f"{dimension}: the reply is no JSON ({error}): {reply[:120].decode('utf-8', 'replace')!r}.", fix="A judge writes JSON and nothing else."
+        ) from None
+    item = tree[0] if isinstance(tree, list) and len(tree) == 1 else tree
+    if not isinstance(item, dict) or "score" not in item:
+        raise InputError(
+            "PRO-007", f"{dimension}: the reply holds no score: {reply[:120].decode('utf-8', 'replace')!r}.", fix='Write {"score": 4.0, "reasoning": "..."}.'
+        )
+    if item.get("dimension", dimension) != dimension:
+        raise InputError("PRO-007", f"{dimension}: the reply scores {item['dimension']!r}.")
+    reasoning = item.get("reasoning", "")
+    made = {"dimension": dimension, "score": item["score"], "reasoning": reasoning if isinstance(reasoning, str) else str(reasoning)}
+    wrong = next((message for code, _, message in score_faults([made]) if code == "PRO-003"), None)
+    if wrong is not None:
+        raise InputError("PRO-003", f"{dimension}: the score {wrong}")
+    return made
+
+
+class Spread(NamedTuple):
+    """How far repeated scores of one dimension lie apart."""
+
+    dimension: str
+    scores: tuple[Any, ...]
+    spread: Fraction
+    warning: bool
+
+
+class Scored(NamedTuple):
+    """`scores.json`, and how well it repeats."""
+
+    document: dict[str, Any]
+    spreads: tuple[Spread, ...]
+
+
+def score_prompts(
+    prompts: dict[str, Any], judge: Judge, rules: SchemaRules, *, now: datetime, repeat: int = 1, model: str | None = None, harness_version: str | None = None,
+    program_version: str = "", where: str = "",
+) -> Scored:  # fmt: skip
+    """Score each prompt in its order. The first reply is the score; repeats only show how far it can be trusted."""
+    document = check_prompts(prompts, where)
+    scores, spreads = [], []
+    for prompt in document["prompts"]:
+        replies = [read_reply(judge.ask(document["scoringInstructions"], prompt["prompt"]), prompt["dimension"]) for _ in range(repeat)]
+        scores.append(replies[0])
+        values = [Fraction(*exact.ratio(reply["score"])) for reply in replies]
+        apart = max(values) - min(values)
+        spreads.append(Spread(prompt["dimension"], tuple(reply["score"] for reply in replies), apart, apart > rules.reproducible_within))
+    made = {
+        "schemaIdSlug": document["schemaIdSlug"],
+        "scoringProtocol": SCORING_PROTOCOL,
+        "creator": {"skill": "assay schema score", "skillVersion": program_version or NOT_STATED, "session": f"assay-{stamp(now)}"},
+        "harness": {"name": judge.name, "version": harness_version or NOT_STATED, "model": model or NOT_STATED, "modelContext": NOT_STATED},
+        "timestamp": iso(now),
+        "scores": scores,
+    }
+    if repeat > 1:
+        made["repeats"] = [
+            {"dimension": item.dimension, "scores": list(item.scores), "spread": shown(item.spread), "reproducible": not item.warning} for item in spreads
+        ]
+    return Scored(made, tuple(spreads))

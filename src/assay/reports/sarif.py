@@ -1,0 +1,165 @@
+"""Findings as SARIF 2.1.0, the form in which code hosts show results at the line they belong to.
+
+What a rule is and where a finding comes from is decided elsewhere; here it is only written down. A finding of a live server belongs to no file: it is
+placed by name alone, because an invented file would be shown as missing.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+VERSION = "2.1.0"
+FINGERPRINT = "assay/v1"
+"""The name under which a result is known from run to run; a new way to compute it gets a new name."""
+
+_LEVELS = ("error", "warning", "note", "none")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+class Finding(Protocol):
+    """One broken rule, whoever found it."""
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule."""
+
+    @property
+    def level(self) -> str:
+        """`error`, `warning` or `note`."""
+
+    @property
+    def path(self) -> str:
+        """The place inside the document; empty for all of it."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+
+    @property
+    def line(self) -> int | None:
+        """The line, None where it is not known."""
+
+
+class Rule(Protocol):
+    """What a rule says of itself."""
+
+    @property
+    def level(self) -> str:
+        """`error`, `warning` or `note`."""
+
+    @property
+    def holds(self) -> str:
+        """What is so where nothing is wrong."""
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+
+    @property
+    def spec(self) -> str | None:
+        """The id of a public specification with this meaning."""
+
+
+def sarif(findings_by_file: Sequence[tuple[str, Iterable[Finding]]], rules: Mapping[str, Rule], *, tool_version: str) -> dict[str, Any]:
+    """A SARIF document with one run: a result for each finding, in the order given, and every rule that could have been broken.
+
+    A file is named relative to the root of the repository, with `/`; an address or the command of a server is no file. A finding of a rule that is
+    not in the table is refused: a reader could not look it up. The same findings give the same document.
+
+    >>> sarif([], {}, tool_version="1.0")["runs"][0]["results"]
+    []
+    """
+    index = {rule: position for position, rule in enumerate(rules)}
+    seen: dict[str, int] = {}
+    results = []
+    for source, findings in findings_by_file:
+        for finding in findings:
+            if finding.rule not in index:
+                raise ValueError(f"no rule is named {finding.rule!r}")
+            results.append(_result(source, finding, index[finding.rule], seen))
+    driver = {
+        "name": "Assay",
+        "semanticVersion": tool_version,
+        "version": tool_version,
+        "rules": [_descriptor(name, rule) for name, rule in rules.items()],
+    }
+    if not re.fullmatch(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", tool_version):
+        del driver["semanticVersion"]
+    return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [{"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}]}
+
+
+def is_file(source: str) -> bool:
+    """Whether findings come from a file; a URL or the command of a server is none.
+
+    >>> [is_file(source) for source in ("schemas/a.mjs", "https://example.com/mcp", "npx some-server --stdio")]
+    [True, False, False]
+    """
+    return not _SCHEME.match(source) and (" " not in source or bool(re.search(r"\.(mjs|js|json|ya?ml|md)$", source)))
+
+
+def file_uri(source: str) -> str:
+    r"""A file as a relative reference: `/` between folders, everything else that a URI does not allow percent-encoded.
+
+    >>> file_uri("a b\\ü:1.mjs")
+    'a%20b/%C3%BC%3A1.mjs'
+    """
+    plain = source.replace("\\", "/")
+    if _DRIVE.match(source):
+        return "file:///" + quote(plain, safe="/:")
+    if plain.startswith("/"):
+        return "file://" + quote(plain, safe="/")
+    return quote(plain.removeprefix("./"), safe="/")
+
+
+def _descriptor(name: str, rule: Rule) -> dict[str, Any]:
+    descriptor: dict[str, Any] = {
+        "id": name,
+        "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name)),
+        "shortDescription": {"text": rule.holds},
+        "help": {"text": rule.fix},
+        "defaultConfiguration": {"level": _level(rule.level)},
+    }
+    if rule.spec:
+        descriptor["properties"] = {"tags": [rule.spec]}
+    return descriptor
+
+
+def _result(source: str, finding: Finding, index: int, seen: dict[str, int]) -> dict[str, Any]:
+    place: dict[str, Any] = {}
+    if is_file(source):
+        place["physicalLocation"] = {"artifactLocation": {"uri": file_uri(source)}}
+        if finding.line is not None and finding.line > 0:
+            place["physicalLocation"]["region"] = {"startLine": finding.line}
+    names = [part for part in (source if not is_file(source) else "", finding.path) if part]
+    if names:
+        place["logicalLocations"] = [{"fullyQualifiedName": "#".join(names), "kind": "member" if finding.path else "module"}]
+    text = " ".join(part for part in (f"{finding.path}:" if finding.path else "", finding.message, finding.fix) if part)
+    # Neither the line nor the wording goes in: a result stays the same one when code above it moves or a message is put better.
+    key = sha256("\0".join((source.replace("\\", "/"), finding.rule, finding.path)).encode("utf-8", "surrogatepass")).hexdigest()
+    seen[key] = seen.get(key, 0) + 1
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _level(finding.level),
+        "message": {"text": text},
+        "locations": [place],
+        "partialFingerprints": {FINGERPRINT: f"{key[:32]}:{seen[key]}"},
+    }
+
+
+def _level(level: str) -> str:
+    if level not in _LEVELS:
+        raise ValueError(f"{level!r} is none of {', '.join(_LEVELS)}")
+    return level
