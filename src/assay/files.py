@@ -398,12 +398,14 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
         yield stream
         _keep(stream)
         os.replace(temporary, path)
-        _sync_folder(path)
 
 
 @contextmanager
 def atomic_create(path: str) -> Iterator[IO[bytes]]:
-    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError, also when two processes come at once."""
+    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError, also when two processes come at once.
+
+    What is created so is evidence that nothing can make anew: its name is on the disk too before the block ends.
+    """
     with _part(path) as (stream, temporary):
         yield stream
         _keep(stream)

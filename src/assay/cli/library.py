@@ -185,17 +185,22 @@ def _schema_names() -> dict[str, Any]:
 
 def _schema_of(argv: list[str]) -> int:
     made = opt.parser("schema-of", "Print the JSON Schema (2020-12) of a document.", "assay schema-of run > run.schema.json")
-    made.add_argument("name", metavar="NAME", help="run, scorecard, grades, summary, profile, policy or rubric")
+    made.add_argument(
+        "name",
+        metavar="NAME",
+        help="run, scorecard, grades, summary, profile, policy, rubric; for tool schemas prompts, scores, grade-report, grading-entry(-extended), index",
+    )
     options = made.parse_args(argv)
     names = _schema_names()
     if options.name in names:
         opt.print_json(json_schema(names[options.name]))
         return ExitCode.PASSED
+    from assay.flowmcp.schemas import SCHEMAS as TOOL_SCHEMAS
     from assay.reports.schemas import SCHEMAS
 
-    if options.name not in SCHEMAS:
-        raise UsageError(
-            "CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, (*names, *SCHEMAS))}", fix=f"They are {', '.join((*names, *SCHEMAS))}."
-        )
-    opt.print_json(SCHEMAS[options.name])
+    documents = {**SCHEMAS, **TOOL_SCHEMAS}
+    if options.name not in documents:
+        known = (*names, *documents)
+        raise UsageError("CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, known)}", fix=f"They are {', '.join(known)}.")
+    opt.print_json(documents[options.name])
     return ExitCode.PASSED

@@ -93,9 +93,13 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now:
         with atomic_write(path) as stream:
             stream.write(protocol.document_bytes(document))
         state = {
-            "schemaId": schema.schema_id, "schemaIdSlug": slug(schema.schema_id), "schemaHash": schema.file_sha256, "scoringProtocol": document["scoringProtocol"],
-            "status": "prompts-emitted", "phases": {"promptsEmitted": iso(now), "scoresReceived": None, "gradeComputed": None, "reportWritten": None},
-        }  # fmt: skip
+            "schemaId": schema.schema_id,
+            "schemaIdSlug": slug(schema.schema_id),
+            "schemaHash": schema.file_sha256,
+            "scoringProtocol": document["scoringProtocol"],
+            "status": "prompts-emitted",
+            "phases": {"promptsEmitted": iso(now), "scoresReceived": None, "gradeComputed": None, "reportWritten": None},
+        }
         _write_state(folder, state)
         emitted.append(
             {
@@ -109,11 +113,15 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now:
         )
     _write_findings(outputs, found)
     if options.json:
-        opt.print_json({
-            "prompts": [{**item, "findings": [one._asdict() for one in item["findings"]], "checks": [one.document() for one in item["checks"]]} for item in emitted],
-            "refused": [fault.as_dict() for fault in sources.faults()],
-            "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
-        })  # fmt: skip
+        opt.print_json(
+            {
+                "prompts": [
+                    {**item, "findings": [one._asdict() for one in item["findings"]], "checks": [one.document() for one in item["checks"]]} for item in emitted
+                ],
+                "refused": [fault.as_dict() for fault in sources.faults()],
+                "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+            }
+        )
     else:
         for item in emitted:
             sys.stdout.write(f"{item['schemaId']}  {item['path']}\n")
@@ -165,13 +173,21 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
         veto = veto_of(checks, now=now)
         report = protocol.report_document(
             schema, document, findings, rules, now=now, started_at=started, hash8=_hash8(schema), veto=veto, checks=[check.document() for check in checks]
-        )  # fmt: skip
+        )
         path = _add_report(options.reports_dir, report, now)
         phases = {"promptsEmitted": started, "scoresReceived": document["timestamp"], "gradeComputed": iso(now), "reportWritten": iso(now)}
-        _write_state(os.path.join(options.workdir, slug(name)), {
-            "schemaId": name, "schemaIdSlug": slug(name), "schemaHash": schema.file_sha256, "scoringProtocol": document["scoringProtocol"], "status": "reported",
-            "phases": phases, "report": os.path.abspath(path),
-        })  # fmt: skip
+        _write_state(
+            os.path.join(options.workdir, slug(name)),
+            {
+                "schemaId": name,
+                "schemaIdSlug": slug(name),
+                "schemaHash": schema.file_sha256,
+                "scoringProtocol": document["scoringProtocol"],
+                "status": "reported",
+                "phases": phases,
+                "report": os.path.abspath(path),
+            },
+        )
         entry = None
         if tree is not None:
             import_one(tree, schema, findings, now=now)
@@ -274,17 +290,26 @@ def _score(argv: list[str]) -> int:
     jobs = _jobs(options.prompts, options.output)
     for source, target in jobs:
         scored = score_prompts(
-            read_json(source, lone_surrogates=True).tree, judge, rules, now=now, repeat=options.repeat, model=options.model, harness_version=options.judge_version,
-            program_version=__version__, where=source,
-        )  # fmt: skip
+            read_json(source, lone_surrogates=True).tree,
+            judge,
+            rules,
+            now=now,
+            repeat=options.repeat,
+            model=options.model,
+            harness_version=options.judge_version,
+            program_version=__version__,
+            where=source,
+        )
         with atomic_write(target) as stream:
             stream.write(protocol.document_bytes(scored.document))
         results.append({"path": target, "scores": scored.document})
         for item in scored.spreads:
             if item.warning:
                 unstable += 1
-                sys.stderr.write(f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}: {options.repeat} scores lie {float(item.spread):g} apart, "
-                                 f"more than {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n")  # fmt: skip
+                sys.stderr.write(
+                    f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}: {options.repeat} scores lie {float(item.spread):g} apart, "
+                    f"more than {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n"
+                )
     if options.json:
         opt.print_json({"results": results, "unstable": unstable})
     else:
@@ -333,15 +358,24 @@ def _validate(argv: list[str]) -> int:
     errors = sum(finding.level == "error" for _, findings, _ in found.values() for finding in findings)
     vetoes = sum(check.outcome == "veto" for _, _, checks in found.values() for check in checks)
     if options.json:
-        opt.print_json({
-            "passed": not errors and not vetoes and not sources.unread,
-            "files": [{
-                "file": schema.path, "schemaId": schema.schema_id, "kind": schema.kind, "findings": [finding._asdict() for finding in findings],
-                "checks": [check.document() for check in checks], "handlers": list(schema.handlers),
-            } for schema, findings, checks in found.values()],
-            "refused": [fault.as_dict() for fault in sources.faults()],
-            "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
-        })  # fmt: skip
+        opt.print_json(
+            {
+                "passed": not errors and not vetoes and not sources.unread,
+                "files": [
+                    {
+                        "file": schema.path,
+                        "schemaId": schema.schema_id,
+                        "kind": schema.kind,
+                        "findings": [finding._asdict() for finding in findings],
+                        "checks": [check.document() for check in checks],
+                        "handlers": list(schema.handlers),
+                    }
+                    for schema, findings, checks in found.values()
+                ],
+                "refused": [fault.as_dict() for fault in sources.faults()],
+                "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+            }
+        )
     else:
         for schema, findings, checks in found.values():
             sys.stdout.write(f"{schema.schema_id}  {schema.path}\n")
@@ -362,14 +396,15 @@ def _list_rules(options: argparse.Namespace) -> int:
 
 
 def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int:
-    from assay.flowmcp.entry import consistency_faults, published_schema, schema_faults, semantic_faults
+    from assay.flowmcp.entry import consistency_faults, published_schema, recomputed, schema_faults, semantic_faults
     from assay.flowmcp.index import index_fault, strict
 
     if "gradingId" in tree:
         kind = "grading entry"
         faults = schema_faults(tree)
         if not faults:
-            faults = semantic_faults(tree) + consistency_faults(tree, inp.rules_of(options))
+            rules = inp.rules_of(options)
+            faults = semantic_faults(tree) + consistency_faults(tree, rules, recomputed(tree, rules))
     else:
         kind = "index"
         import jsonschema_rs

@@ -55,7 +55,7 @@ def _owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
 def _import(argv: list[str]) -> int:
     made = opt.parser(
         "schema import",
-        "Put schemas into a grading tree: what is new is created, a changed one is added beside the old, an unchanged one is skipped. A selection .json goes in too.",
+        "Put schemas, or a selection .json, into a grading tree: what is new is created, what changed is added beside the old, the rest is skipped.",
         "assay schema import schemas/openmeteo --data grading-data",
     )
     inp.add_source(made)
@@ -88,11 +88,13 @@ def _import(argv: list[str]) -> int:
 def _print_import(options: argparse.Namespace, written: list[Any], unread: list[InputError], *, several: bool) -> int:
     blocked = [item for item in written if item.action == "blocked"]
     if options.json:
-        opt.print_json({
-            "imported": [item._asdict() for item in written],
-            "refused": [{"file": error.where, "code": error.code, "message": error.message, "fix": error.fix} for error in unread],
-            "severalNamespaces": several,
-        })  # fmt: skip
+        opt.print_json(
+            {
+                "imported": [item._asdict() for item in written],
+                "refused": [{"file": error.where, "code": error.code, "message": error.message, "fix": error.fix} for error in unread],
+                "severalNamespaces": several,
+            }
+        )
     else:
         for item in written:
             sys.stdout.write(f"{item.action:<11}  {item.schema}  {item.path}{f'  {item.reason}' if item.reason else ''}\n")
@@ -182,19 +184,30 @@ def _index(argv: list[str]) -> int:
     options = made.parse_args(argv)
     tree = inp.tree_of(options)
     known: dict[str, dict[str, Any]] = {}
-    done = []
+    listed: list[dict[str, Any]] = []
     for kind, name in _owners(tree, options.names):
         with tree.locked(kind, name):
             if options.lock and kind == "selections":
                 tree.take_lock(name, now=inp.now_of(options))
             found = tree.rebuild(kind, name, known=known if kind == "selections" else None)
-        done.append((kind, name, found))
+        row = {
+            "name": name,
+            "path": os.path.join(tree.home(kind, name), idx.INDEX),
+            "status": found["status"],
+            "grade": found.get("grade"),
+            "blockers": found["blockers"],
+        }
+        if options.json:
+            listed.append(row)
+        else:
+            sys.stdout.write(f"{name}  {found['status']}  {found.get('grade', 'no grade')}  {_counted(found['blockers'])}\n")
     if options.json:
-        opt.print_json({"indexes": [{"path": os.path.join(tree.home(kind, name), idx.INDEX), **found} for kind, name, found in done]})
-    else:
-        for _, name, found in done:
-            sys.stdout.write(f"{name}  {found['status']}  {found.get('grade', '-')}  {len(found['blockers'])} blockers\n")
+        opt.print_json({"indexes": listed})
     return ExitCode.PASSED
+
+
+def _counted(blockers: list[Any]) -> str:
+    return f"{len(blockers)} blocker{'s' if len(blockers) != 1 else ''}"
 
 
 _MARK = {"stable": ("●", "green"), "graded": ("◐", "yellow"), "pending": ("○", "dim"), "blocked": ("■", "yellow"), "rejected": ("✗", "red")}
@@ -226,10 +239,8 @@ def _status(argv: list[str]) -> int:
 def _print_tree(index: dict[str, Any]) -> None:
     on = opt.colour()
     head = index.get("namespace") or index.get("selectionId")
-    sys.stdout.write(
-        f"{opt.paint(str(head), 'bold', on=on)}  {index['status']}  {index.get('grade', 'no grade')}  {index.get('scoringSystem', '')} {index.get('gradingSystem', '')}".rstrip()
-        + "\n"
-    )
+    versions = f"  {index['scoringSystem']} · {index['gradingSystem']}" if "scoringSystem" in index else ""
+    sys.stdout.write(f"{opt.paint(str(head), 'bold', on=on)}  {index['status']}  {index.get('grade', 'no grade')}{versions}\n")
     rows: list[tuple[int, str, dict[str, Any]]] = []
     for key in ("about", "description", "namespaceAggregate", "selectionAggregate"):
         if key in index:
@@ -287,10 +298,23 @@ def _regrade(argv: list[str]) -> int:
         inp.progress_count(count, len(outcomes))
     due = [outcome for outcome in outcomes if outcome.action == "due"]
     if options.json:
-        opt.print_json({"outcomes": [{
-            "area": item.place.area, "names": item.place.names, "action": item.action, "reason": item.reason, "questions": list(item.questions), "path": item.path,
-            "grade": item.grade, "before": item.before,
-        } for item in outcomes]})  # fmt: skip
+        opt.print_json(
+            {
+                "outcomes": [
+                    {
+                        "area": item.place.area,
+                        "names": item.place.names,
+                        "action": item.action,
+                        "reason": item.reason,
+                        "questions": list(item.questions),
+                        "path": item.path,
+                        "grade": item.grade,
+                        "before": item.before,
+                    }
+                    for item in outcomes
+                ]
+            }
+        )
     else:
         for item in outcomes:
             change = f"{item.before or '-'} -> {item.grade or 'pending'}" if item.action == "regraded" else ""

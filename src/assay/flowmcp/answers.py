@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Context, Decimal
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -108,7 +109,7 @@ def check_score(score: object) -> None:
         raise InputError("SCO-001", f"the score {score} is outside 1 to 5.", fix="It is refused, not clamped.")
 
 
-def check_weight(weight: object) -> Fraction:
+def check_weight(weight: object) -> exact.Ratio:
     """A weight of at least 0; 0 is allowed and contributes nothing."""
     try:
         value = exact.ratio(weight)
@@ -116,7 +117,7 @@ def check_weight(weight: object) -> Fraction:
         raise InputError("SCO-004", f"the weight must be a number; {error}.") from None
     if value.num < 0:
         raise InputError("SCO-004", f"the weight {weight} is negative.", fix="A weight is 0 or more.")
-    return Fraction(value.num, value.den)
+    return value
 
 
 def check_na(score: object, reason: object) -> None:
@@ -160,7 +161,8 @@ class Mean(NamedTuple):
 
 def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) -> Mean:
     """The exact weighted mean of (score, weight) pairs. n/a and stale leave all of it."""
-    total, weights = Fraction(0), Fraction(0)
+    total = weights = 0
+    common = 1  # what both sums are counted in
     scored = excluded = stale = 0
     for score, weight in answers:
         check_score(score)
@@ -169,10 +171,14 @@ def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) 
             excluded += 1
             stale += score == "stale"
             continue
-        total += share * rules.worth(score)
-        weights += share
+        worth = rules.worth(score)
+        needed = lcm(common, share.den * worth.den)
+        if needed != common:
+            total, weights, common = total * (needed // common), weights * (needed // common), needed
+        total += share.num * worth.num * (common // (share.den * worth.den))
+        weights += share.num * (common // share.den)
         scored += 1
-    return Mean(total, weights, scored, excluded, stale)
+    return Mean(Fraction(total, common), Fraction(weights, common), scored, excluded, stale)
 
 
 def shown(value: Fraction | None) -> Any:

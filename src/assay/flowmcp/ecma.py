@@ -57,20 +57,24 @@ def parse(text: str) -> Any:
     try:
         tree = parse_json(text.encode())
     except ValueError as error:
-        if "surrogate" not in str(error):
+        if "surrogate" not in str(error) and "hex escape" not in str(error):
             raise
         # The parser of the product refuses what ECMAScript allows; this one is slower and needs the same strictness spelled out.
         try:
             tree = json.loads(text, parse_float=Decimal, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        except json.JSONDecodeError:
+            raise error from None  # no surrogate was at fault
         except RecursionError:
-            raise ValueError("nests too deep") from None
+            raise ValueError("recursion limit exceeded") from None
     return _bounded(tree) if re.search(r"[0-9]{16}", text) else tree
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("Detected duplicate key")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f'Detected duplicate key "{key}"')
+        found[key] = value
     return found
 
 

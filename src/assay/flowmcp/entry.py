@@ -131,13 +131,19 @@ def semantic_faults(entry: dict[str, Any]) -> list[str]:
     return found
 
 
-def consistency_faults(entry: dict[str, Any], rules: SchemaRules, systems: Systems = CURRENT) -> list[str]:
+def recomputed(entry: dict[str, Any], rules: SchemaRules, systems: Systems = CURRENT) -> Aggregate | None:
+    """What an entry's own answers come to under these rules; None for a partial entry, one of another grading system, or one without answers."""
+    if entry.get("gradingMode") != FULL or entry.get("gradingSystem") != systems.grading or not entry.get("gradings"):
+        return None
+    return aggregate_answers(entry["gradings"], entry.get("gradingTier"), rules, veto=entry.get("categoricalVeto"))
+
+
+def consistency_faults(entry: dict[str, Any], rules: SchemaRules, again: Aggregate | None) -> list[str]:
     """What does not add up in an entry of the right form: its id, and the grade that its own answers give. An entry edited by hand shows here."""
     found = []
     if not str(entry.get("gradingId")).startswith(f"{entry.get('schemaHash')}--"):
         found.append(f"gradingId is {entry.get('gradingId')} and does not begin with the schemaHash {entry.get('schemaHash')}.")
-    if entry.get("gradingMode") == FULL and entry.get("gradingSystem") == systems.grading and entry.get("gradings"):
-        again = aggregate_answers(entry["gradings"], entry.get("gradingTier"), rules, veto=entry.get("categoricalVeto"))
+    if again is not None:
         stored = entry.get("aggregateGrade")
         lower = stored in rules.caps.values() and again.grade == "A" and entry.get("gradingTier") == GROUP_BOUND  # a small selection is capped further
         if again.grade != stored and not lower:
@@ -270,9 +276,8 @@ def regrading_trigger(kind: object, *, previous: object, now: datetime, issue: o
     if not isinstance(previous, str) or not previous:
         raise InputError("GRD-018", "a re-grading names no entry that it supersedes.", fix="Give previousGradingId.")
     made: dict[str, Any] = {"triggeredBy": kind, "previousGradingId": previous, "timestamp": iso(now)}
-    if kind == "user-report":
-        if not issue or not requested_by:
-            raise InputError("GRD-019", "a re-grading by user report says neither what was reported nor by whom.", fix="Give --issue and --by.")
+    if kind == "user-report" and not (issue and requested_by):
+        raise InputError("GRD-019", "a re-grading by user report says neither what was reported nor by whom.", fix="Give --issue and --by.")
     if issue:
         made["reportedIssue"] = issue
     if requested_by:

@@ -161,7 +161,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
 
     def node(folder: str, area: str, live: str | None) -> tuple[Node, dict[str, Any]]:
         found = judge(read_entries(folder, (area,), rules, systems=systems), live, rules)
-        return found, node_document(found, home, rules, live_hash=live)
+        return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
         folder = os.path.join(home, name)
@@ -221,7 +221,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         about, about_shown = max(abouts, key=lambda pair: (pair[0].newest is not None, pair[0].newest or 0, pair[1].get("ref", "")))
     else:
         about = Node(BLOCKED, reason="no-about") if members else Node(PENDING)
-        about_shown = node_document(about, home, rules, live_hash=None)
+        about_shown = node_document(about, home, live_hash=None)
     for path, one, document in (("about", about, about_shown), ("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
         gathered.take(path, one, document)
     graded = sum(item["status"] in (GRADED, STABLE) for item in skills.values())
@@ -233,9 +233,18 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         "description": description.status,
         "skills": graded,
     }
-    return _finish({"namespace": namespace}, gathered, summary, {
-        "about": about_shown, "description": description_shown, "skills": skills, "namespaceAggregate": whole_shown, "schemas": schemas,
-    })  # fmt: skip
+    return _finish(
+        {"namespace": namespace},
+        gathered,
+        summary,
+        {
+            "about": about_shown,
+            "description": description_shown,
+            "skills": skills,
+            "namespaceAggregate": whole_shown,
+            "schemas": schemas,
+        },
+    )
 
 
 def _too_few_tests(folder: str, tool: str) -> str | None:
@@ -299,7 +308,7 @@ def selection_index(
 
     def node(folder: str, areas: tuple[str, ...]) -> tuple[Node, dict[str, Any]]:
         found = judge(read_entries(folder, areas, rules, systems=systems), live, rules)
-        return found, node_document(found, home, rules, live_hash=live)
+        return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
     whole, whole_shown = node(home, ("selection-aggregate",))

@@ -33,7 +33,7 @@ def import_one(tree: Tree, schema: ToolSchema, findings: Sequence[SchemaFinding]
 
 
 def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[Check]) -> None:
-    """Refuse to grade a rejected schema, unless the very check that rejected it is clean now: a veto that a person or a model raised is lifted only by record."""
+    """Refuse to grade a rejected schema, unless the check that rejected it is determined now. A veto of a person or a model is lifted only by `record`."""
     node = tree.node(AREA, {"namespace": schema.namespace, "schema": schema.base})
     if node.status != NODE_REJECTED or node.entry is None:
         return
@@ -41,8 +41,10 @@ def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[Check]) -> None:
     by_us = node.entry["categoricalVeto"]["graderIdentity"] == GRADER
     if not by_us or not any(check.id == trigger and check.outcome in (CLEAN, VETO) for check in checks):
         raise InputError(
-            "FMC-015", f"{schema.schema_id} is rejected ({trigger}).", fix="Only a whole new evaluation lifts a veto: `assay schema record --mode full --trigger ...`."
-        )  # fmt: skip
+            "FMC-015",
+            f"{schema.schema_id} is rejected ({trigger}).",
+            fix="Only a whole new evaluation lifts a veto: `assay schema record --mode full --trigger ...`.",
+        )
 
 
 def record_scores(
@@ -73,13 +75,19 @@ def record_scores(
             "graderIdentity": VALIDATION_GRADER,
             "timestamp": iso(now),
             "evidence": "the deterministic validation has no errors" if veto is None else "see categoricalVeto",
-        }  # fmt: skip
+        }
     ]
     for item in scores["scores"]:
         answer = {
-            "questionId": f"Q-{item['dimension']}", "score": item["score"], "weight": 1, "determinism": NON_DETERMINISTIC, "graderIdentity": grader,
-            "llmModel": str(model or "not stated"), "selectionContext": {"groupId": AREA, "personaIds": [NEUTRAL]}, "timestamp": scores["timestamp"],
-        }  # fmt: skip
+            "questionId": f"Q-{item['dimension']}",
+            "score": item["score"],
+            "weight": 1,
+            "determinism": NON_DETERMINISTIC,
+            "graderIdentity": grader,
+            "llmModel": str(model or "not stated"),
+            "selectionContext": {"groupId": AREA, "personaIds": [NEUTRAL]},
+            "timestamp": scores["timestamp"],
+        }
         answers.append({**answer, "reasoning": item["reasoning"]} if item.get("reasoning") else answer)
     subject = Subject(f"{schema.namespace}.{base}", AREA, hash8(schema.main), flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown")
     with tree.locked("providers", schema.namespace):

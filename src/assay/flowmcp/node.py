@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files import parse_json
-from assay.flowmcp.aggregate import aggregate_answers
 from assay.flowmcp.answers import shown
-from assay.flowmcp.entry import consistency_faults, schema_valid, semantic_faults, upgrade
+from assay.flowmcp.entry import consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
 from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
 from assay.flowmcp.versions import CURRENT, Systems
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from assay.flowmcp.aggregate import Aggregate
     from assay.flowmcp.policy import SchemaRules
 
 CHANGED = "schema changed, regrade required"
@@ -35,6 +35,8 @@ class Stored(NamedTuple):
     moment: datetime
     entry: dict[str, Any] | None
     fault: str | None
+    result: Aggregate | None = None
+    """What its answers come to, computed anew."""
 
 
 def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]:
@@ -72,11 +74,13 @@ def read_entry(path: str, moment: datetime, rules: SchemaRules, *, systems: Syst
         tree, _ = upgrade(tree)
         if not schema_valid(tree):
             return Stored(path, moment, None, "does not have the published form of an entry")
+    again = None
     try:
-        wrong = semantic_faults(tree) or consistency_faults(tree, rules, systems)
+        again = recomputed(tree, rules, systems)
+        wrong = semantic_faults(tree) or consistency_faults(tree, rules, again)
     except InputError as error:
         wrong = [str(error)]
-    return Stored(path, moment, tree, wrong[0] if wrong else None)
+    return Stored(path, moment, tree, wrong[0] if wrong else None, again)
 
 
 class Node(NamedTuple):
@@ -90,6 +94,8 @@ class Node(NamedTuple):
     newest: datetime | None = None
     versions: frozenset[tuple[str, str]] = frozenset()
     """Every pair of versions among the entries."""
+    result: Aggregate | None = None
+    """What the answers of the deciding entry come to."""
 
 
 def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -> Node:
@@ -137,7 +143,7 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -
     found = letter_status(entry["aggregateGrade"], stable_from=rules.policy.stable_from)
     if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
         return Node(PENDING, entry, current.path, CHANGED, newest, versions)
-    return Node(found, entry, current.path, None, newest, versions)
+    return Node(found, entry, current.path, None, newest, versions, current.result)
 
 
 def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
@@ -145,19 +151,18 @@ def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
     return next((item.entry for item in reversed(stored) if item.entry and item.entry.get("gradingMode") == FULL), None)
 
 
-def node_document(node: Node, root: str, rules: SchemaRules, *, live_hash: str | None) -> dict[str, Any]:
+def node_document(node: Node, root: str, *, live_hash: str | None) -> dict[str, Any]:
     """A node as the index shows it. A grade that no longer holds is not shown as one."""
     made: dict[str, Any] = {"status": node.status}
     entry = node.entry
     holds = node.status not in (PENDING, BLOCKED)
     if entry is not None and holds:
         made["grade"] = entry["aggregateGrade"]
-        if entry["aggregateGrade"] != REJECTED:
-            again = aggregate_answers(entry["gradings"], entry["gradingTier"], rules)
-            made["rawGrade"] = entry.get("rawGrade") or again.raw_grade
-            made["normalizedScore"] = shown(again.mean)
+        if node.result is not None and node.result.mean is not None:
+            made["rawGrade"] = node.result.raw_grade
+            made["normalizedScore"] = shown(node.result.mean)
     if node.path is not None:
-        made["ref"] = os.path.relpath(node.path, root).replace(os.sep, "/")
+        made["ref"] = node.path.removeprefix(root).lstrip(os.sep).replace(os.sep, "/")
     if node.reason is not None:
         made["reason"] = node.reason
     elif entry is not None and entry.get("aggregateGrade") == REJECTED:

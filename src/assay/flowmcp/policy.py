@@ -85,11 +85,11 @@ class SchemaRules:
         self.bands = tuple((band.grade, _fraction(band.min)) for band in policy.bands)
         self.caps = dict(policy.tier_caps)
         self.reproducible_within = _fraction(policy.reproducible_within)
-        self._words = {"pass": _fraction(policy.worth.passed), "fail": _fraction(policy.worth.failed)}
+        self._words = {"pass": exact.ratio(policy.worth.passed), "fail": exact.ratio(policy.worth.failed)}
 
-    def worth(self, score: object) -> Fraction:
+    def worth(self, score: object) -> exact.Ratio:
         """What a score that counts is worth."""
-        return self._words[score] if isinstance(score, str) else _fraction(score)
+        return self._words[score] if isinstance(score, str) else exact.ratio(score)
 
     def letter(self, mean: Fraction) -> str:
         """The band of a mean, compared unrounded; the lower edge belongs to the band."""

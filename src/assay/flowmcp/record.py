@@ -91,9 +91,16 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
 
 
 def record(
-    tree: Tree, envelopes: Sequence[Mapping[str, Any]], place: Mapping[str, str], *, now: datetime, catalogue: Mapping[str, Any] | None = None, mode: str = FULL,
-    trigger: Trigger | None = None, harness: str | None = None,
-) -> tuple[str, Built | None]:  # fmt: skip
+    tree: Tree,
+    envelopes: Sequence[Mapping[str, Any]],
+    place: Mapping[str, str],
+    *,
+    now: datetime,
+    catalogue: Mapping[str, Any] | None = None,
+    mode: str = FULL,
+    trigger: Trigger | None = None,
+    harness: str | None = None,
+) -> tuple[str, Built | None]:
     """Write one entry from the envelopes of one area, and make the indexes anew. The path of the entry, and what it came to."""
     first = envelopes[0]
     area = area_of(first.get("area"))
@@ -155,8 +162,18 @@ def record(
             superseded = before.entry if before.status == NODE_REJECTED and before.entry else previous
             linked = regrading_trigger(trigger.kind, previous=superseded["gradingId"], now=now, issue=trigger.issue, requested_by=trigger.requested_by)
         built = build_entry(
-            subject, answers, tree.rules, now=now, harness=said, mode=mode, veto=veto, trigger=linked, last_full=before.entry or previous, systems=tree.systems, cap=cap
-        )  # fmt: skip
+            subject,
+            answers,
+            tree.rules,
+            now=now,
+            harness=said,
+            mode=mode,
+            veto=veto,
+            trigger=linked,
+            last_full=before.entry or previous,
+            systems=tree.systems,
+            cap=cap,
+        )
         path = tree.write_entry(built.entry, names, now=now)
         _rebuild(tree, kind, name)
     return path, built

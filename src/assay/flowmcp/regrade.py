@@ -90,9 +90,17 @@ def _names(kind: str, owner: str, folder: str) -> dict[str, str]:
 
 
 def regrade(
-    tree: Tree, kind: str, owner: str, trigger: str, *, now: datetime, changes: Sequence[ScoringChange] = (), issue: str | None = None, requested_by: str | None = None,
+    tree: Tree,
+    kind: str,
+    owner: str,
+    trigger: str,
+    *,
+    now: datetime,
+    changes: Sequence[ScoringChange] = (),
+    issue: str | None = None,
+    requested_by: str | None = None,
     areas: Iterable[str] | None = None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[Outcome]:
     """Grade again, as far as it goes without a grader, every node of a namespace or selection that the trigger concerns."""
     if trigger not in TRIGGERS:
         regrading_trigger(trigger, previous="-", now=now)  # refuses it with the near miss
@@ -110,7 +118,7 @@ def regrade(
 
 def _regrade_node(
     tree: Tree, place: Place, trigger: str, now: datetime, changes: Sequence[ScoringChange], issue: str | None, requested_by: str | None
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     live = tree.live_hash(place.area, place.names)
     node = judge(tree.stored(place.area, place.names), live, tree.rules)
     entry = node.entry
@@ -147,12 +155,28 @@ def _regrade_node(
 
 
 def _write(
-    tree: Tree, place: Place, node: Node, entry: dict[str, Any], answers: list[dict[str, Any]], systems: Any, trigger: str, now: datetime, reason: str,
-    issue: str | None, requested_by: str | None,
-) -> Outcome:  # fmt: skip
+    tree: Tree,
+    place: Place,
+    node: Node,
+    entry: dict[str, Any],
+    answers: list[dict[str, Any]],
+    systems: Any,
+    trigger: str,
+    now: datetime,
+    reason: str,
+    issue: str | None,
+    requested_by: str | None,
+) -> Outcome:
     subject = Subject(
-        entry["schemaId"], entry["area"], entry["schemaHash"], entry["version"], entry.get("aboutHash"), entry.get("selectionId"), entry.get("persona"), entry.get("skillId")
-    )  # fmt: skip
+        entry["schemaId"],
+        entry["area"],
+        entry["schemaHash"],
+        entry["version"],
+        entry.get("aboutHash"),
+        entry.get("selectionId"),
+        entry.get("persona"),
+        entry.get("skillId"),
+    )
     if systems.grading != tree.systems.grading:
         raise InputError(
             "SCO-022", f"the entry was graded under {entry['gradingSystem']}, whose rules are not these.", fix="Run the trigger grading-system-bump first."

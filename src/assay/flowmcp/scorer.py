@@ -60,9 +60,14 @@ class CommandJudge:
         """Run the command once for one prompt."""
         with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
             try:
-                done = subprocess.run(
-                    self.argv, input=f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"), capture_output=True, cwd=folder, timeout=self.timeout_s, check=False
-                )  # fmt: skip
+                done = subprocess.run(  # noqa: S603  # the user names the judge; it gets the prompt as data, never as a command
+                    self.argv,
+                    input=f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"),
+                    capture_output=True,
+                    cwd=folder,
+                    timeout=self.timeout_s,
+                    check=False,
+                )
             except FileNotFoundError:
                 raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.") from None
             except OSError as error:
@@ -117,9 +122,17 @@ class Scored(NamedTuple):
 
 
 def score_prompts(
-    prompts: dict[str, Any], judge: Judge, rules: SchemaRules, *, now: datetime, repeat: int = 1, model: str | None = None, harness_version: str | None = None,
-    program_version: str = "", where: str = "",
-) -> Scored:  # fmt: skip
+    prompts: dict[str, Any],
+    judge: Judge,
+    rules: SchemaRules,
+    *,
+    now: datetime,
+    repeat: int = 1,
+    model: str | None = None,
+    harness_version: str | None = None,
+    program_version: str = "",
+    where: str = "",
+) -> Scored:
     """Score each prompt in its order. The first reply is the score; repeats only show how far it can be trusted."""
     document = check_prompts(prompts, where)
     scores, spreads = [], []

@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError, ShelfError
 from assay.files import Document, Unread, stream_documents
+from assay.flowmcp import aggregate as tool_grading
+from assay.flowmcp import status as tool_status
+from assay.flowmcp.aging import age_score
+from assay.flowmcp.answers import shown
+from assay.flowmcp.policy import SchemaRules
+from assay.flowmcp.protocol import build_prompts, grade_scores
+from assay.flowmcp.record import http_score
+from assay.flowmcp.source import Module, ToolSchema
+from assay.flowmcp.validation import validate
+from assay.flowmcp.versions import CURRENT as TOOL_SYSTEMS
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
@@ -26,12 +36,12 @@ from assay.scoring.profile import make_plan
 from assay.scoring.scorecard import score
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
 
-FAMILIES = ("workflow",)
+FAMILIES = ("workflow", "flowmcp")
 GOLDEN = os.path.join(BUILTIN, "golden")
 
 
@@ -94,6 +104,55 @@ def _graded(result: Grade) -> dict[str, Any]:
     }
 
 
+def tool_scoring_fingerprint() -> str:
+    """What the scoring system of tool schemas makes of its golden evidence: answers, ages, prompts and validations."""
+    return digest([_tried(_tool_score, document.tree) for document in _golden("tool_scores.jsonl")])
+
+
+def _tool_score(probe: dict[str, Any]) -> Any:
+    if probe["kind"] == "http":
+        return http_score(probe["status"])
+    if probe["kind"] == "age":
+        return list(age_score(probe["dimension"], probe["days"], probe["score"]))
+    if probe["kind"] == "prompts":
+        return build_prompts(probe["description"], probe["tools"], when_to_use=probe.get("when_to_use"))
+    modules = tuple(Module(name, None, "import", 1, True) for name in probe.get("modules", ()))
+    schema = ToolSchema("flowmcp", "golden.mjs", "golden", "golden", probe["main"], "{}", b"", modules)
+    # only what fails a validation moves a grade; the words of warnings may be mended under the same version
+    return [[finding.rule, finding.path] for finding in validate(schema) if finding.level == "error"]
+
+
+def tool_grading_fingerprint() -> str:
+    """What the grading system of tool schemas makes of its golden scores: letters, statuses and rollups."""
+    rules = SchemaRules(Shelf().schema_policy("flowmcp@1"))
+    return digest([_tried(lambda probe: _tool_grade(probe, rules), document.tree) for document in _golden("tool_grades.jsonl")])
+
+
+def _tool_grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
+    if probe["kind"] == "rollup":
+        return [tool_status.rollup_status(probe["statuses"]), tool_status.rollup_grade(probe["grades"])]
+    if probe["kind"] == "report":
+        verdict = grade_scores(probe["scores"], rules, validation_passed=probe["validation"])
+        return [verdict.grade, verdict.raw_grade, shown(verdict.score)]
+    pairs = list(zip(probe["scores"], probe["weights"], strict=True))
+    found = tool_grading.aggregate(pairs, probe["tier"], rules, veto=probe["veto"], group_bound=probe["group_bound"], cap=probe["cap"])
+    return [
+        found.grade,
+        found.raw_grade,
+        shown(found.mean),
+        found.status,
+        found.max_attainable,
+        tool_status.letter_status(found.grade) if found.grade else None,
+    ]
+
+
+def _tried(take: Callable[[dict[str, Any]], Any], probe: dict[str, Any]) -> Any:
+    try:
+        return take(probe)
+    except InputError as error:
+        return error.code
+
+
 class System(NamedTuple):
     """One system of one family: its version, and its fingerprint now."""
 
@@ -106,12 +165,17 @@ class System(NamedTuple):
 def current() -> list[System]:
     """Every system as it behaves now. One that cannot run, because a file it needs has changed, has the reason for a fingerprint."""
     found = []
-    for name, version, take in (("scoring", SCORING_SYSTEM, scoring_fingerprint), ("grading", GRADING_SYSTEM, grading_fingerprint)):
+    for family, name, version, take in (
+        ("workflow", "scoring", SCORING_SYSTEM, scoring_fingerprint),
+        ("workflow", "grading", GRADING_SYSTEM, grading_fingerprint),
+        ("flowmcp", "scoring", TOOL_SYSTEMS.scoring, tool_scoring_fingerprint),
+        ("flowmcp", "grading", TOOL_SYSTEMS.grading, tool_grading_fingerprint),
+    ):
         try:
             fingerprint = take()
         except ShelfError as error:
             fingerprint = f"none: {error}"
-        found.append(System("workflow", name, version, fingerprint))
+        found.append(System(family, name, version, fingerprint))
     return found
 
 

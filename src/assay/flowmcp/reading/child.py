@@ -67,6 +67,7 @@ class Child:
         self._env = env
         self._process: Process | None = None
         self._errors = b""
+        self._ended = False
         self._noise = 0
         self._first_noise = ""
 
@@ -162,6 +163,7 @@ class Child:
         await self._wait(GRACE_S if self.budget.fault is None else 0)
         self.kill()
         await self._wait(GRACE_S)
+        self._ended = process.returncode is not None
         for stream in (process.stdout, process.stderr):
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await stream.aclose()  # type: ignore[union-attr]  # both are pipes here
@@ -180,7 +182,7 @@ class Child:
 
     def kill(self) -> None:
         """End the child and everything it started in its group. Says nothing if they are gone."""
-        if self._process is not None:
+        if self._process is not None and not self._ended:  # its number may belong to another process by then
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 

@@ -318,7 +318,7 @@ def _refusal(reply: dict[str, Any], file: str) -> InputError:
         message = f"line {line}, column {reply['column']}: {reply['message']}"
         return InputError("FMC-001", message, where=file, fix="Does the file run in Node?")
     if outcome == "no syntax":
-        fix = "The engine reads ECMAScript 2020; write newer syntax in the older way."
+        fix = "Does the file run in Node? Syntax that is newer than ECMAScript 2020 is not read."
         return InputError("FMC-001", f"{at}the engine cannot read this: {reply['message']}.", where=file, fix=fix)
     if outcome == "no object":
         return InputError(

@@ -232,7 +232,7 @@ def _bytes(path: str, real: str) -> bytes:
             raise InputError("FIL-001", "cannot be read.", where=path) from None
     except OSError as error:
         raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=path) from None
-    with os.fdopen(handle, "rb") as stream:
+    try:
         state = os.fstat(handle)
         if stat.S_ISDIR(state.st_mode):
             raise InputError("FIL-001", "is a directory.", where=path, fix="Name a file in it, or read it as a folder.")
@@ -240,8 +240,11 @@ def _bytes(path: str, real: str) -> bytes:
             raise InputError("FIL-001", "is no regular file.", where=path)
         if state.st_size > limit:
             raise too_large(path, limit)
-        data = stream.read(limit + 1)
-    if len(data) > limit:
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(limit + 1)
+    finally:
+        os.close(handle)
+    if len(data) > limit:  # it grew while it was read, or its size is not known
         raise too_large(path, limit)
     return data
 

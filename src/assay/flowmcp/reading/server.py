@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from assay import __version__
 from assay.canon import canonical
 from assay.errors import InputError
 from assay.flowmcp.reading.child import MAX_BYTES, Budget, Child, Fault
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
     from assay.flowmcp.source import ToolSchema
 
+CLIENT_VERSION = "1"
+"""How we introduce ourselves. Not the version of the product: a server that answers by it would change its hash with every release of ours."""
 MAX_PAGES = 200
 """Pages of one listing. Servers of thousands of tools need fewer."""
 MAX_TOOLS = 5_000
@@ -212,7 +213,7 @@ async def _ask(transport: Transport) -> _Answer:
     from mcp import Client  # an optional extra
     from mcp_types import Implementation
 
-    async with Client(transport, cache=None, client_info=Implementation(name="assay", version=__version__)) as client:
+    async with Client(transport, cache=None, client_info=Implementation(name="assay", version=CLIENT_VERSION)) as client:
         info = client.server_info.model_dump(by_alias=True, mode="json", exclude_none=True) if client.server_info is not None else {}
         return _Answer(info, client.instructions, await _all_tools(client.session))
 
@@ -273,7 +274,7 @@ def _explained(error: Exception, budget: Budget) -> Fault:
         return Fault("FMC-011", f"its answer is not of the protocol: {where or 'the whole'}: {first['msg'][:200]}.")
     if isinstance(error, MCPError):
         if budget.status >= 400:
-            return Fault("FMC-010", f"it answers with HTTP {budget.status}.")
+            return Fault("FMC-010", f"it answers with HTTP {budget.status}: {error.error.message[:200]}.")
         if error.error.code == CONNECTION_CLOSED:
             return Fault("FMC-010", "it ended the connection before it had answered.")
         return Fault("FMC-011", f"it answers with the error {error.error.code}: {error.error.message[:200]}.")
@@ -300,7 +301,8 @@ async def _http(url: str, headers: dict[str, str] | None, timeout_s: float, budg
             await self._stream.aclose()
 
     async def count(response: httpx2.Response) -> None:
-        budget.status = response.status_code
+        if response.request.method == "POST":  # the stream a client may GET is refused by many servers, rightly
+            budget.status = response.status_code
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             budget.fail("FMC-011", "it packs its answers although it was asked not to; what they unpack to cannot be limited.")
         response.stream = Counted(response.stream)

@@ -41,6 +41,7 @@ _QUERY = """
 (await_expression) @await
 (for_in_statement "await") @await
 (meta_property) @meta
+((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
 """
 _NAMES = "[(identifier) (shorthand_property_identifier)] @name"
 _VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))
@@ -89,6 +90,8 @@ class Parsed:
         self._dynamic = sorted(found.get("dynamic", []), key=lambda node: node.start_byte)
         self.stand_in = next(name for number in range(10**5) if (name := f"_{number:05}").encode() not in source)
         """A name the module does not have. It stands for `import` where the module imports while it runs, so that asking for it is seen."""
+        self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
+        """From the last to the first, because writing one anew moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
         self.handlers = self._handlers()
 
@@ -112,6 +115,10 @@ class Parsed:
         for start in (node.start_byte for node in self._dynamic):
             if code[start : start + 6] == b"import":
                 code[start : start + 6] = self.stand_in.encode()
+        for node in self._numbers:
+            exact = _nearest(text(node))
+            if exact is not None and bytes(code[node.start_byte : node.end_byte]) == node.text:
+                code[node.start_byte : node.end_byte] = exact
         return bytes(code)
 
     def cannot_run(self, target: str) -> tuple[int, str] | None:
@@ -274,6 +281,17 @@ def _specifiers(clause: Node) -> list[tuple[str, str]]:
 
 def _mentions(node: Node) -> frozenset[str]:
     return frozenset(text(one) for one in cursor(_NAMES).captures(node).get("name", []))
+
+
+def _nearest(literal: str) -> bytes | None:
+    """A long number as the double next to it. The engine rounds many integers beyond 2**53 to the wrong side; None where it is left to the engine."""
+    digits = literal.replace("_", "").lower()
+    if digits.endswith("n"):
+        return None
+    try:
+        return repr(float(int(digits, 0) if digits[:2] in ("0x", "0o", "0b") else digits)).encode()
+    except (OverflowError, ValueError):
+        return None
 
 
 def _blank_out(code: bytearray, start: int, end: int) -> None:

@@ -205,8 +205,8 @@ def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
 
 
 def _with_line(outcome: dict[str, Any], module: Parsed, target: str) -> dict[str, Any]:
-    if outcome["outcome"] == "threw" and outcome["name"] == "InternalError" and outcome["message"] in ("out of memory", "stack overflow"):
-        return {"outcome": "too much", "why": "memory" if outcome["message"] == "out of memory" else "stack", "path": []}
+    if outcome["outcome"] == "threw" and outcome["name"] == "InternalError" and outcome["message"].startswith(("out of memory", "stack overflow")):
+        return {"outcome": "too much", "why": "memory" if outcome["message"].startswith("out") else "stack", "path": []}
     if "stack" in outcome:
         outcome["line"] = _line_of(outcome.pop("stack"))
     named = _NAMED.match(outcome["what"]) if outcome["outcome"] == "used" else None

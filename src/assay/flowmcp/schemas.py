@@ -1,0 +1,147 @@
+"""JSON Schemas (2020-12) of the files of the scoring protocol, which its specification promises and never published.
+
+They say no more than a schema can: that a slug belongs to its id, that scores belong to this schema, is checked by `protocol`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS
+from assay.flowmcp.entry import extended_schema, published_schema
+from assay.flowmcp.versions import SCORING_PROTOCOL
+from assay.flowmcp.veto import TRIGGERS
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT = {"type": "string", "minLength": 1}
+_TIME = {"type": "string", "format": "date-time"}
+_ID = {"type": "string", "pattern": "^[^/]+/[^/]+$"}
+_SLUG = {"type": "string", "pattern": "^[^/]+_[^/]+$"}
+_PROTOCOL = {"const": SCORING_PROTOCOL}
+_WHO = {"type": "object", "minProperties": 1}
+_GRADE = {"enum": ["A", "B", "C", "D", "F", "REJECTED"]}
+
+
+def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = (), closed: bool = False) -> dict[str, Any]:
+    made = {"type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
+    return {**made, "additionalProperties": False} if closed else made
+
+
+def _one_of_each(items: dict[str, Any]) -> dict[str, Any]:
+    """A list with exactly one item for each dimension, in any order."""
+    each = [
+        {"contains": {"properties": {"dimension": {"const": name}}, "required": ["dimension"]}, "minContains": 1, "maxContains": 1}
+        for name in TRANSPORT_DIMENSIONS
+    ]
+    return {"type": "array", "items": items, "minItems": len(each), "maxItems": len(each), "allOf": each}
+
+
+_SCORE = _object(
+    {
+        "dimension": {"enum": list(TRANSPORT_DIMENSIONS)},
+        "score": {"type": "number", "minimum": LOWEST, "maximum": HIGHEST},
+        "reasoning": {"type": "string"},
+    },
+    optional=("reasoning",),
+)
+_PROMPTS = {
+    "type": "array",
+    "prefixItems": [_object({"dimension": {"const": name}, "prompt": _TEXT}, closed=True) for name in TRANSPORT_DIMENSIONS],
+    "items": False,
+    "minItems": len(TRANSPORT_DIMENSIONS),
+}
+_FINDING = _object(
+    {
+        "rule": _TEXT,
+        "level": {"enum": ["error", "warning", "note"]},
+        "path": {"type": "string"},
+        "message": _TEXT,
+        "fix": {"type": "string"},
+        "line": {"type": ["integer", "null"], "minimum": 1},
+    },
+    closed=True,
+)
+_CHECK = _object(
+    {"id": {"enum": list(TRIGGERS)}, "outcome": {"enum": ["clean", "veto", "undetermined"]}, "reason": _TEXT, "evidence": {"type": "object"}}, closed=True
+)
+
+
+def _titled(title: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": _DRAFT, "title": title, **schema}
+
+
+def _all() -> dict[str, dict[str, Any]]:
+    prompts = _object(
+        {
+            "schemaId": _ID,
+            "schemaIdSlug": _SLUG,
+            "schemaPath": _TEXT,
+            "scoringProtocol": _PROTOCOL,
+            "scoringInstructions": _TEXT,
+            "prompts": _PROMPTS,
+        },
+        closed=True,
+    )
+    scores = _object(
+        {
+            "schemaIdSlug": _SLUG,
+            "scoringProtocol": _PROTOCOL,
+            "creator": _WHO,
+            "harness": _WHO,
+            "timestamp": _TIME,
+            "scores": _one_of_each(_SCORE),
+        }
+    )
+    report = _object(
+        {
+            "schemaId": _ID,
+            "schemaIdSlug": _SLUG,
+            "schemaPath": _TEXT,
+            "schemaHash": {"type": "string", "pattern": "^sha256:[a-f0-9]{64}$"},
+            "date": {"type": "string", "format": "date"},
+            "grade": _GRADE,
+            "score": {"type": "number", "minimum": LOWEST, "maximum": HIGHEST},
+            "scoringProtocol": _PROTOCOL,
+            "creator": _WHO,
+            "harness": _WHO,
+            "timestamps": _object({"startedAt": {"anyOf": [_TIME, {"type": "null"}]}, "scoredAt": _TIME, "gradedAt": _TIME, "reportedAt": _TIME}),
+            "dimensions": _one_of_each(_SCORE),
+            "validationPassed": {"type": "boolean"},
+            "validationErrors": {"type": "array", "items": {"type": "string"}},
+            "rawGrade": {"enum": ["A", "B", "C", "D", "F", None]},
+            "reason": _TEXT,
+            "gradingTier": {"const": "autonomous"},
+            "maxAttainableGrade": {"const": "B"},
+            "canonicalHash8": {"type": ["string", "null"], "pattern": "^[a-f0-9]{8}$"},
+            "categoricalVeto": {"type": ["object", "null"]},
+            "checks": {"type": "array", "items": _CHECK},
+            "findings": {"type": "array", "items": _FINDING},
+            "policy": _TEXT,
+            "scoringSystem": {"type": "string", "pattern": r"^scoringSystem/\d+\.\d+\.\d+$"},
+            "gradingSystem": {"type": "string", "pattern": r"^gradingSystem/\d+\.\d+\.\d+$"},
+        },
+        optional=(
+            "rawGrade",
+            "reason",
+            "gradingTier",
+            "maxAttainableGrade",
+            "canonicalHash8",
+            "categoricalVeto",
+            "checks",
+            "findings",
+            "policy",
+            "scoringSystem",
+            "gradingSystem",
+        ),
+    )
+    return {
+        "prompts": _titled("prompts.json of scoring protocol v1", prompts),
+        "scores": _titled("scores.json of scoring protocol v1", scores),
+        "grade-report": _titled("Grade report of scoring protocol v1", report),
+        "grading-entry": published_schema("grading-entry"),
+        "grading-entry-extended": extended_schema(),
+        "index": published_schema("index"),
+    }
+
+
+SCHEMAS = _all()
