@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError
-from assay.files import Unread, atomic_write, stream_documents
+from assay.files import Unread, atomic_write, read_json, stream_documents
+from assay.flowmcp.assess import assess
+from assay.flowmcp.checks import ModuleLists, run_checks, veto_of
+from assay.flowmcp.hashing import hash8
+from assay.flowmcp.names import slug
+from assay.flowmcp.policy import SchemaRules
+from assay.flowmcp.protocol import check_scores, document_bytes, report_document, shown_text_of
+from assay.flowmcp.reading.files import read_schema
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
 from assay.release.ranking import contender, rank
@@ -40,10 +48,25 @@ def run(verb: str, argv: list[str]) -> int:
         summary.add(graded.grade)
     block = summary.shown()
     written = _write(options.out, results, block)
+    tools = _graded_tools()
+    if tools:
+        written.append(os.path.join(options.out, "tool-reports.json"))
+        with atomic_write(written[-1]) as stream:
+            stream.write(document_bytes({"reports": tools}))
     if options.json:
-        opt.print_json({"schema": "assay.grades/1", "results": results, "faults": [], "counts": {"graded": len(results)}, "summary": block, "written": written})
+        opt.print_json(
+            {
+                "schema": "assay.grades/1",
+                "results": results,
+                "faults": [],
+                "counts": {"graded": len(results)},
+                "summary": block,
+                "tools": tools,
+                "written": written,
+            }
+        )
         return ExitCode.PASSED
-    _tell(groups, grader, block, written)
+    _tell(groups, grader, block, tools, written)
     return ExitCode.PASSED
 
 
@@ -53,6 +76,36 @@ def _graded(grader: Grader, path: str) -> list[Graded]:
         if isinstance(document, Unread):
             raise InputError(document.fault.code, document.fault.message, where=path, faults=[document.fault])
         found.append(grader.grade(document))
+    return found
+
+
+def _graded_tools() -> list[dict[str, Any]]:
+    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing where the engine that reads modules is not installed."""
+    rules = SchemaRules(Shelf().schema_policy("flowmcp"))
+    scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree
+    moment = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
+    found = []
+    for name in ("harbours.mjs", "alarms.mjs", "ferries.json"):
+        try:
+            schema = read_schema(os.path.join(EXAMPLES, "tools", name))
+        except InputError as error:
+            if error.code != "FMC-006":
+                raise
+            return []
+        findings, checks = assess(schema), run_checks(schema, lists=ModuleLists({}))
+        given = check_scores(scores[slug(schema.schema_id)], expected_slug=slug(schema.schema_id))
+        report = report_document(
+            schema,
+            given,
+            findings,
+            rules,
+            now=moment,
+            started_at=None,
+            hash8=hash8(schema.main),
+            veto=veto_of(checks, now=moment),
+            checks=[check.document() for check in checks],
+        )
+        found.append({**report, "schemaPath": f"examples/tools/{name}"})
     return found
 
 
@@ -68,7 +121,32 @@ def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) ->
     return [page, document]
 
 
-def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any], written: list[str]) -> None:
+def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
+    out = sys.stdout
+    out.write(opt.paint("\nTool schemas: can a model use these tools? (recorded scores of a model, checks of our own)\n", "bold", on=on))
+    if not tools:
+        out.write("  The engine that reads schema modules is not installed: pip install 'assay[flowmcp]'.\n")
+    for report in tools:
+        good = report["grade"] in ("A", "B")
+        raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
+        head = f"  {report['grade']}{raw}  {shown_text_of(report['score'])}  {report['schemaId']}: {report['reason']}"
+        out.write(opt.paint(head, "green" if good else "red", on=on) + "\n")
+        for check in report["checks"]:
+            if check["outcome"] == "veto":
+                out.write(f"       {check['reason']}.\n")
+        listed = [
+            *report["validationErrors"],
+            *(f"{item['rule']} {item['path']}: {item['message']} {item['fix']}" for item in report["findings"] if item["level"] == "warning"),
+        ]
+        for text in listed[:4]:
+            out.write(f"       {text}\n")
+        if len(listed) > 4:
+            out.write(f"       ... and {len(listed) - 4} more findings\n")
+    if tools:
+        out.write(f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} · {tools[0]['gradingSystem']} (of this family)\n")
+
+
+def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any], tools: list[dict[str, Any]], written: list[str]) -> None:
     on = opt.colour()
     out = sys.stdout
     for name, group in groups.items():
@@ -83,10 +161,12 @@ def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any]
     out.write(f"  pass rate {100 * rate['value']:.0f}%, 95% interval {100 * rate['low']:.0f} to {100 * rate['high']:.0f}%; ")
     out.write(f"mean score {mean['value']:.2f}, {mean['low']:.2f} to {mean['high']:.2f}\n")
     out.write(f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())}; ranked first: {best}\n")
-    out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n\n")
-    out.write(f"The report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
+    out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n")
+    _tell_tools(tools, on=on)
+    out.write(f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
     out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
+    out.write("Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema grade schema.mjs --emit-prompts\n")
 
 
 def _tell_one(graded: Graded, *, on: bool) -> None:

@@ -11,6 +11,10 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.errors import AssayError, ExitCode
 
+_OPTIONAL = {
+    "reading schema modules": (("quickjs", "tree-sitter", "tree-sitter-javascript", "publicsuffixlist"), "flowmcp"),
+    "live MCP servers": (("mcp",), "mcp"),
+}
 _NEEDED = {"jiter": "reading JSON", "jsonschema-rs": "checking JSON Schemas", "msgspec": "records", "PyYAML": "the shelf"}
 
 
@@ -18,7 +22,7 @@ def run(verb: str, argv: list[str]) -> int:
     """Check the installation; exit 1 when something does not work."""
     made = opt.parser("doctor", "Check this installation: Python, packages, the shelf and both systems' behaviour.", "assay doctor")
     options = made.parse_args(argv)
-    checks = [_python(), *(_package(name, use) for name, use in _NEEDED.items()), _yaml(), _shelf(), _behaviour(), _library(), _temporary()]
+    checks = [_python(), *(_package(name, use) for name, use in _NEEDED.items()), _yaml(), *(_extra(use) for use in _OPTIONAL), _shelf(), _behaviour(), _library(), _temporary()]
     if options.json:
         opt.print_json({"version": __version__, "ok": all(check["ok"] for check in checks), "checks": checks})
     else:
@@ -44,6 +48,15 @@ def _package(name: str, use: str) -> dict[str, object]:
         return _found(f"{name} ({use})", True, metadata.version(name))
     except metadata.PackageNotFoundError:
         return _found(f"{name} ({use})", False, "not installed", f"pip install {name}")
+
+
+def _extra(use: str) -> dict[str, object]:
+    """An extra that is not there is no fault: what needs it says so, and how to get it."""
+    packages, extra = _OPTIONAL[use]
+    try:
+        return _found(f"{use} (optional)", True, ", ".join(f"{name} {metadata.version(name)}" for name in packages))
+    except metadata.PackageNotFoundError:
+        return _found(f"{use} (optional)", True, f"not installed: pip install 'assay[{extra}]'")
 
 
 def _yaml() -> dict[str, object]:

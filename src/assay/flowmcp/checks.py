@@ -233,7 +233,10 @@ def check_key_domain(schema: ToolSchema, aliases: Mapping[str, Iterable[str]] | 
     hosts = _hosts(schema.main)
     if not names:
         return Check("api-key-domain-mismatch", CLEAN, "the schema asks for no key", {"params": [], "domains": hosts})
-    domains = sorted({domain for host in hosts if (domain := registrable_domain(host)) is not None})
+    try:
+        domains = sorted({domain for host in hosts if (domain := registrable_domain(host)) is not None})
+    except InputError as error:
+        return Check("api-key-domain-mismatch", UNDETERMINED, f"{error.message} {error.fix}", {"params": names, "domains": hosts})
     evidence: dict[str, Any] = {"params": names, "domains": domains}
     if not domains:
         return Check("api-key-domain-mismatch", UNDETERMINED, "the schema names no domain to which a key could belong", evidence)

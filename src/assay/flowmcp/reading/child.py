@@ -68,6 +68,8 @@ class Child:
         self._process: Process | None = None
         self._errors = b""
         self._ended = False
+        self._fell_silent = False
+        self._code: int | None = None
         self._noise = 0
         self._first_noise = ""
 
@@ -116,6 +118,7 @@ class Child:
                         searched = 0
                         if (message := self._message(line)) is not None:
                             await incoming.send(message)
+                self._fell_silent = True
 
     def _message(self, line: bytes) -> SessionMessage | None:
         from mcp.shared.message import SessionMessage  # an optional extra
@@ -158,6 +161,8 @@ class Child:
         process = self._process
         assert process is not None
         assert process.stdin is not None
+        await self._wait(GRACE_S if self._fell_silent else 0)  # a pipe closes a moment before its process is known to be gone
+        self._code = process.returncode
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
         await self._wait(GRACE_S if self.budget.fault is None else 0)
@@ -187,13 +192,13 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def last_words(self) -> str:
-        """How the child ended and what it printed last, for an error."""
+        """How the child ended by itself and what it printed last, for an error."""
         said = []
-        code = self._process.returncode if self._process is not None else None
-        if code is not None and code != -signal.SIGKILL:
+        code = self._code
+        if code is not None:
             said.append(f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}.")
         if self._noise:
-            said.append(f" On its stdout {self._noise} times stands what is no message, first {self._first_noise!r}.")
+            said.append(f" It wrote {self._noise} line{'s' if self._noise > 1 else ''} to stdout that are no messages, first {self._first_noise!r}.")
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines() if line.strip()]
         if lines:
             said.append(f" It printed last: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}.")

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from assay.canon import canonical
 from assay.errors import InputError
+from assay.flowmcp import ecma
 from assay.flowmcp.reading.child import MAX_BYTES, Budget, Child, Fault
 from assay.flowmcp.reading.files import from_tools_list
 from assay.flowmcp.rules.secrets import names_a_secret, secret_in
@@ -150,17 +150,19 @@ def _fix(code: str, way: str) -> str:
 
 def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
     tools = sorted(answer.tools, key=lambda tool: str(tool["name"]))
-    told = answer.info.get("name")
-    source = canonical({"serverInfo": answer.info, "instructions": answer.instructions, "tools": tools})
-    version = answer.info.get("version")
-    return from_tools_list(
-        tools,
-        name=told if isinstance(told, str) and re.search(r"[A-Za-z0-9]", told) else name,
-        version=version if isinstance(version, str) else "",
-        instructions=answer.instructions,
-        path=path,
-        source=source,
-    )
+    told, version = answer.info.get("name"), answer.info.get("version")
+    try:
+        source = ecma.canonical({"serverInfo": answer.info, "instructions": answer.instructions, "tools": tools}).encode()
+        return from_tools_list(
+            tools,
+            name=told if isinstance(told, str) and re.search(r"[A-Za-z0-9]", told) else name,
+            version=version if isinstance(version, str) else "",
+            instructions=answer.instructions,
+            path=path,
+            source=source,
+        )
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError("FMC-011", f"it sends what JSON cannot say: {str(error)[:200]}.", where=path, fix=_fix("FMC-011", "")) from None
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------------------------

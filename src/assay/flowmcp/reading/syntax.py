@@ -44,6 +44,7 @@ _QUERY = """
 ((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
 """
 _NAMES = "[(identifier) (shorthand_property_identifier)] @name"
+_ACTS = frozenset(("call_expression", "new_expression", "assignment_expression", "augmented_assignment_expression", "update_expression", "class_body"))
 _VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))
 
 
@@ -123,7 +124,11 @@ class Parsed:
 
     def cannot_run(self, target: str) -> tuple[int, str] | None:
         """What the code that the target needs asks for and never gets, with its line."""
-        kept = self._kept(target, whole=False)
+        for one in self._statements:
+            # Handlers are never run. Where making them runs code that can reach the schema, what was read would not be what is exported.
+            if self._holds_handlers(one, target) and _acts(one.node) and _mentions(one.node) & self._touching(target):
+                return place(one.node)[0], "code that makes its handlers and can change it"
+        kept = self._kept(target, whole=False) if self._waits or self._metas else []
         for nodes, what in ((self._waits, "`await` at the top level"), (self._metas, "`import.meta`")):
             for node in nodes:
                 if any(statement.start <= node.start_byte < statement.end for statement in kept):
@@ -181,8 +186,7 @@ class Parsed:
         self._statements.append(statement)
 
     def _kept(self, target: str, *, whole: bool) -> list[_Statement]:
-        handlers = self.exports.get("handlers")
-        candidates = [one for one in self._statements if handlers not in one.declares or target in one.declares]
+        candidates = [one for one in self._statements if not self._holds_handlers(one, target)]
         if whole:
             return candidates
         mentions = {one.start: _mentions(one.node) for one in candidates}
@@ -201,6 +205,12 @@ class Parsed:
                     needed |= mentions[one.start]
                     grew = True
         return [one for one in candidates if one.start in kept]
+
+    def _holds_handlers(self, one: _Statement, target: str) -> bool:
+        return self.exports.get("handlers") in one.declares and target not in one.declares
+
+    def _touching(self, target: str) -> set[str]:
+        return {target} | self._reach(self._statements, {one.start: _mentions(one.node) for one in self._statements}, {target})
 
     def _reach(self, candidates: list[_Statement], mentions: dict[int, frozenset[str]], needed: set[str]) -> set[str]:
         """Names through which a needed value can be changed: the value's own, and those of code that mentions one of these."""
@@ -277,6 +287,18 @@ def _specifiers(clause: Node) -> list[tuple[str, str]]:
         if name is not None:
             pairs.append((name_of(name), name_of(one.child_by_field_name("alias") or name)))
     return pairs
+
+
+def _acts(node: Node) -> bool:
+    """Whether code outside functions calls, makes or assigns something."""
+    open_nodes = [node]
+    while open_nodes:
+        one = open_nodes.pop()
+        if one.type in _ACTS or (one.type == "unary_expression" and text(one).startswith("delete")):
+            return True
+        if one.type not in FUNCTIONS:
+            open_nodes.extend(one.named_children)
+    return False
 
 
 def _mentions(node: Node) -> frozenset[str]:

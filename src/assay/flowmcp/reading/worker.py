@@ -134,13 +134,13 @@ def answer(source: bytes) -> dict[str, Any]:
 
 def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
     """All of the module if that works, else only what the target needs: a key read from `process.env` for a handler is no fault of the schema."""
+    missing = module.cannot_run(target)
+    if missing is not None:
+        return {"outcome": "used", "line": missing[0], "what": missing[1]}
     whole = module.program(target, whole=True)
     outcome = _run(module, target, whole)
     if outcome["outcome"] not in ("no syntax", "threw", "used"):
         return outcome
-    missing = module.cannot_run(target)
-    if missing is not None:
-        return {"outcome": "used", "line": missing[0], "what": missing[1]}
     part = module.program(target, whole=False)
     return outcome if part == whole else _run(module, target, part)
 
