@@ -50,7 +50,9 @@ bench: $(VENV)/.core
 
 constraints: $(VENV)/.core
 	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o constraints.txt
+	@echo "# Every version this project is tested with. Made with: make constraints." > constraints.new
+	@echo "setuptools" | $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml - >> constraints.new
+	@mv constraints.new constraints.txt
 
 publish: $(VENV)/.core
 	@$(BIN)/assay library publish
