@@ -72,6 +72,7 @@ CODES: dict[str, str] = {
     "GRD-018": "A re-grading names no entry that it supersedes.",
     "GRD-019": "A re-grading by user report says neither what nor by whom.",
     "GRD-020": "A grading entry breaks its published form or its rules.",
+    "GRD-021": "An opinion on terms stands without its disclaimer.",
     "GRD-030": "An iteration is outside its range.",
     "GRD-039": "A block gives a reason that is not on the list.",
     "GRD-041": "A file name holds no timestamp.",

@@ -22,7 +22,16 @@ def run(verb: str, argv: list[str]) -> int:
     """Check the installation; exit 1 when something does not work."""
     made = opt.parser("doctor", "Check this installation: Python, packages, the shelf and both systems' behaviour.", "assay doctor")
     options = made.parse_args(argv)
-    checks = [_python(), *(_package(name, use) for name, use in _NEEDED.items()), _yaml(), *(_extra(use) for use in _OPTIONAL), _shelf(), _behaviour(), _library(), _temporary()]
+    checks = [
+        _python(),
+        *(_package(name, use) for name, use in _NEEDED.items()),
+        _yaml(),
+        *(_extra(use) for use in _OPTIONAL),
+        _shelf(),
+        _behaviour(),
+        _library(),
+        _temporary(),
+    ]
     if options.json:
         opt.print_json({"version": __version__, "ok": all(check["ok"] for check in checks), "checks": checks})
     else:

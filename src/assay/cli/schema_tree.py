@@ -228,10 +228,21 @@ def _status(argv: list[str]) -> int:
         else:
             found.append(idx.selection_index(tree.root, name, tree.rules, systems=tree.systems, namespaces=known))
     if options.json:
-        opt.print_json({"trees": found, "policy": tree.rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
+        opt.print_json(
+            {
+                "trees": found,
+                "next": [idx.next_ungraded(index) for index in found],
+                "policy": tree.rules.id,
+                "scoringSystem": CURRENT.scoring,
+                "gradingSystem": CURRENT.grading,
+            }
+        )
         return ExitCode.PASSED
     for index in found:
         _print_tree(index)
+        following = idx.next_ungraded(index)
+        if following is not None:
+            sys.stdout.write(f"   next to grade: {following}\n")
     sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
     return ExitCode.PASSED
 

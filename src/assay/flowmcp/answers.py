@@ -66,6 +66,9 @@ AUTONOMOUS_DIMENSIONS = frozenset(DIMENSIONS) - {
 }
 """Dimensions that say nothing about a group: they alone never carry an A."""
 
+TECHNICAL_PERSONAS = ("security-reviewer", "api-integration-engineer", "documentation-dx-reviewer")
+"""Reviewers of technique; they never stand for the users that an answer is given for."""
+
 LEGAL_DISCLAIMER = "grader assessment, not legally binding"
 
 _FOLD = re.compile(r"[^a-z0-9]")
@@ -140,6 +143,10 @@ def check_answer(answer: dict[str, Any]) -> None:
         personas = context.get("personaIds")
         if not isinstance(personas, list) or not personas or not all(isinstance(name, str) and name for name in personas):
             raise InputError("GRD-005", "a non-deterministic answer names no persona.", fix='Give selectionContext.personaIds; a neutral area has ["neutral"].')
+        if all(name in TECHNICAL_PERSONAS for name in personas):
+            raise InputError(
+                "GRD-005", f"{', '.join(personas)} reviews technique and stands for no user.", fix="Name a persona of the users; a neutral area has neutral."
+            )
         if not isinstance(context.get("groupId"), str) or not context["groupId"]:
             raise InputError("GRD-012", "a non-deterministic answer names no group.", fix="Give selectionContext.groupId; a neutral area has its own name.")
 

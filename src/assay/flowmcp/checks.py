@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.flowmcp.source import ToolSchema
 
 CLEAN, VETO, UNDETERMINED = "clean", "veto", "undetermined"
+NOT_ATTACHED = "not attached"
 GRADER = {"kind": "script", "name": "assay-schema-checks", "version": "1.0.0"}
 
 
@@ -276,6 +277,24 @@ def _hosts(main: Mapping[str, Any]) -> list[str]:
     return hosts
 
 
+def check_terms(schema: ToolSchema) -> Check:
+    """Whether terms of service are attached to the API: a link on the same registrable domain. It costs points where they are not; it is no veto."""
+    link = schema.main.get("termsOfService")
+    if not isinstance(link, str) or "://" not in link:
+        return Check("tos-attached", NOT_ATTACHED, "the schema links no terms of service", {"link": link if isinstance(link, str) else None})
+    try:
+        own = {domain for host in _hosts(schema.main) if (domain := registrable_domain(host)) is not None}
+        theirs = registrable_domain(urlsplit(link).hostname or "")
+    except (InputError, ValueError) as error:
+        return Check("tos-attached", UNDETERMINED, str(error), {"link": link})
+    evidence = {"link": link, "domains": sorted(own)}
+    if theirs is None or theirs not in own:
+        return Check(
+            "tos-attached", NOT_ATTACHED, f"the terms lie on {theirs or 'no registrable domain'}, the API on {', '.join(sorted(own)) or 'none'}", evidence
+        )
+    return Check("tos-attached", CLEAN, f"the terms lie on {theirs}, as the API does", evidence)
+
+
 def read_aliases(tree: Any, where: str = "") -> dict[str, list[str]]:
     """Company aliases from a document `{"brand": ["domain", ...]}`."""
     if not isinstance(tree, dict) or not all(isinstance(found, list) and all(isinstance(domain, str) for domain in found) for found in tree.values()):
@@ -287,7 +306,7 @@ def run_checks(schema: ToolSchema, *, lists: ModuleLists, aliases: Mapping[str, 
     """Both checks of a schema. A server of the MCP family states neither modules nor keys: both are beyond what can be seen from outside."""
     if schema.kind == "mcp":
         return [Check(name, UNDETERMINED, "the tools of a server do not show it", {}) for name in ("malicious-module", "api-key-domain-mismatch")]
-    return [check_modules(schema, lists), check_key_domain(schema, aliases)]
+    return [check_modules(schema, lists), check_key_domain(schema, aliases), check_terms(schema)]
 
 
 def veto_of(checks: Iterable[Check], *, now: datetime) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError
 from assay.flowmcp.aggregate import Aggregate, aggregate_answers
-from assay.flowmcp.answers import EXCLUDED, NA_REASONS, check_answer, shown
+from assay.flowmcp.answers import EXCLUDED, LEGAL_DISCLAIMER, NA_REASONS, check_answer, dimension_of, shown
 from assay.flowmcp.names import AREAS, AUTONOMOUS, FULL, GROUP_BOUND, NON_DETERMINISTIC, PARTIAL, REJECTED, area_of, is_hash8, iso, stamp
 from assay.flowmcp.versions import CURRENT, Systems
 from assay.registry import near_miss
@@ -258,6 +258,8 @@ def _check_answers(answers: Sequence[dict[str, Any]], area: str, mode: str, veto
             check_answer(answer)
         except InputError as error:
             raise InputError(error.code, f"{where}: {error.message}", fix=error.fix) from None
+        if dimension_of(where) == "legalAssessment" and LEGAL_DISCLAIMER not in f"{answer.get('reasoning')} {answer.get('evidence')}":
+            raise InputError("GRD-021", f"{where}: an opinion on terms stands without its disclaimer.", fix=f'Say "{LEGAL_DISCLAIMER}" in its reasoning.')
         grader = answer.get("graderIdentity")
         if isinstance(grader, dict) and grader.get("kind") == "llm" and not answer.get("llmModel"):
             raise InputError("GRD-007", f"{where}: a model answered and is not named.", fix="Give llmModel.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.flowmcp.checks import CLEAN, VETO
 from assay.flowmcp.policy import at_least
 from assay.flowmcp.status import NODE_REJECTED, STABLE
+from assay.flowmcp.veto import TRIGGERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,7 @@ def schema_gate(
     errors = [finding for finding in findings if finding.level == "error"]
     found.append(Rule("validation", not errors, errors[0].text() if errors else "no errors"))
     vetoes = [check for check in checks if check.outcome == VETO]
+    checks = [check for check in checks if check.id in TRIGGERS]
     unclear = [check for check in checks if check.outcome not in (CLEAN, VETO)]
     if vetoes or status == NODE_REJECTED:
         found.append(Rule("no_veto", False, vetoes[0].reason if vetoes else node.get("reason", "rejected")))

@@ -277,6 +277,12 @@ def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any],
     return {**made, "summary": summary, **parts, "blockers": gathered.blockers}
 
 
+def next_ungraded(index: dict[str, Any]) -> str | None:
+    """The next node to grade: tools before what sums them up, members before their selection. None where nothing is pending."""
+    order = sorted(_nodes({key: value for key, value in index.items() if key != "lockSnapshot"}), key=lambda pair: -pair[0].count("."))
+    return next((path for path, node in order if node["status"] == PENDING), None)
+
+
 # --- a selection --------------------------------------------------------------------------------------------------------------------------
 
 

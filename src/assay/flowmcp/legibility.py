@@ -134,9 +134,9 @@ def _schema_texts(tool: Shown) -> list[tuple[str, str, str]]:
 
 
 def _vague(name: str, text: str) -> str | None:
-    if _FILLER.search(text):
+    if _FILLER.search(text, 0, 2000):
         return "is filler"
-    words = [word.casefold() for word in _WORDS.findall(text)]
+    words = [word.casefold() for word in _WORDS.findall(text[:2000])]
     if len(words) < 3:
         return "is too short"
     known = {word.casefold() for word in _WORDS.findall(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name))} | _EMPTY_WORDS
@@ -176,7 +176,13 @@ def _check_field(name: str, where: str, field: dict[str, Any], found: Findings) 
         found.add("parameter-free-form", where, f"{name!r} is an object of anything.")
     if "array" in kinds and not combined and not {"items", "prefixItems"} & field.keys():
         found.add("parameter-free-form", where, f"{name!r} is a list of anything.")
-    if isinstance(description, str) and "string" in kinds and not combined and "pattern" not in field and (listed := _LISTED.search(description)) is not None:
+    if (
+        isinstance(description, str)
+        and "string" in kinds
+        and not combined
+        and "pattern" not in field
+        and (listed := _LISTED.search(description, 0, 2000)) is not None
+    ):
         found.add("enum-in-text", where, f"{name!r} lists its values in words: {listed[1][:60]!r}.")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
-from assay.flowmcp.entry import consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
+from assay.flowmcp.entry import EXTENDED_FORM, consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
 from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
 from assay.flowmcp.versions import CURRENT, Systems
@@ -70,6 +70,8 @@ def read_entry(path: str, moment: datetime, rules: SchemaRules, *, systems: Syst
         return Stored(path, moment, None, f"IDX-004 cannot be read: {error}")
     if not isinstance(tree, dict):
         return Stored(path, moment, None, "IDX-004 is no object")
+    if tree.get("blocked") is True and "form" not in tree:  # as newer versions of the specification write it
+        tree = {"notes": [], **tree, "form": EXTENDED_FORM}
     if not schema_valid(tree):
         tree, _ = upgrade(tree)
         if not schema_valid(tree):

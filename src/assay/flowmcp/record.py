@@ -6,12 +6,16 @@ time) must stand in the envelope or in a catalogue of questions: nothing is defa
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.files import parse_json
+from assay.flowmcp.answers import dimension_of
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
+from assay.flowmcp.index import namespace_index, snapshot_of
 from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, is_hash8, parse_iso
-from assay.flowmcp.node import judge, last_full
+from assay.flowmcp.node import judge, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.flowmcp.veto import make_veto
@@ -44,6 +48,15 @@ def http_score(status: object) -> str:
     return "pass" if status == 200 else "fail"
 
 
+def terms_score(status: object) -> str:
+    """The score of a link to terms: one that does not answer says nothing about the terms, so it is stale, never fail.
+
+    >>> terms_score(200), terms_score(404)
+    ('pass', 'stale')
+    """
+    return "pass" if http_score(status) == "pass" else "stale"
+
+
 def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], *, area: str) -> list[dict[str, Any]]:
     """The answers of an envelope with everything an entry needs, or the first thing that is missing."""
     answers = envelope.get("answers", envelope.get("gradings"))
@@ -68,7 +81,7 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
         }
         evidence = whole["evidence"]
         if isinstance(evidence, dict) and "httpStatus" in evidence:
-            due = http_score(evidence["httpStatus"])
+            due = terms_score(evidence["httpStatus"]) if dimension_of(question) in ("tosMatch", "legalAssessment") else http_score(evidence["httpStatus"])
             if whole["score"] is None:
                 whole["score"] = due
             elif whole["score"] == "pass" and due != "pass":
@@ -183,6 +196,9 @@ def _check_envelope(envelope: Mapping[str, Any], tree: Tree) -> None:
     iteration = envelope.get("iteration")
     if iteration is not None and (not isinstance(iteration, int) or isinstance(iteration, bool) or not 0 <= iteration <= 10):
         raise InputError("GRD-030", f"iteration is {iteration!r}.", fix="It counts from 1 to 5; older programs wrote up to 10.")
+    hints = envelope.get("improvementHints", [])
+    if not isinstance(hints, list) or not all(isinstance(hint, dict) and hint.get("priority") in ("low", "medium", "high") for hint in hints):
+        raise InputError("FMC-012", "improvementHints is no list of hints with the priority low, medium or high.")
     stated = envelope.get("scoringSystem")
     if stated is not None and stated != tree.systems.scoring:
         raise InputError(
@@ -199,6 +215,12 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
             "FMC-015", "the node is rejected.", fix="Only a full new evaluation lifts a veto: give --mode full and --trigger; the rejected entry stays."
         )
     if tier == GROUP_BOUND:
+        home = tree.home("selections", names["selection"])
+        if snapshot_of(os.path.join(home, "resources", "about"), "about") is None:
+            raise InputError(
+                "FMC-015", "the selection has no About page, which is its domain knowledge.", fix="Declare resources.about in the selection and import it."
+            )
+        _check_level(tree, area, names["selection"])
         listed = [str(item) for item in _members(tree, names)]
         if size_outcome(len(namespaces_of(listed)), tree.rules) == "n/a":
             raise InputError("FMC-015", f"a selection of {len(namespaces_of(listed))} namespaces is too small to be graded.")
@@ -206,9 +228,9 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
         return size_cap(len(namespaces_of(listed)), tree.rules)
     if area == "single-test":
         return None
-    from assay.flowmcp.index import namespace_index
-
     found = namespace_index(tree.root, names["namespace"], tree.rules, systems=tree.systems)
+    if area == "about-namespace":
+        names = {"namespace": names["namespace"]}  # the page speaks for all schemas of the namespace
     schemas = found["schemas"] if "schema" not in names else {names["schema"]: found["schemas"].get(names["schema"], {"tools": {}, "status": BLOCKED})}
     for schema, node in schemas.items():
         rejected = [tool for tool, inner in node["tools"].items() if inner["status"] == NODE_REJECTED]
@@ -220,14 +242,24 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
     return None
 
 
+def _check_level(tree: Tree, area: str, selection: str) -> None:
+    """A topic is graded after its signposts, a use case after its topics."""
+    before = {"selection-skills-L2": "selection-skills-L1", "selection-skills-L3": "selection-skills-L2"}.get(area)
+    if before is None:
+        return
+    folder = os.path.join(tree.home("selections", selection), "skills")
+    skills = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    held = [skill for skill in skills if last_full(read_entries(os.path.join(folder, skill), (before,), tree.rules, systems=tree.systems)) is not None]
+    if not held:
+        raise InputError("FMC-015", f"no {before} of the selection is graded yet.", fix=f"Grade the skills of {before} first.")
+
+
 def _members(tree: Tree, names: Mapping[str, str]) -> list[str]:
     lock = _lock(tree, names["selection"])
     return [str(member.get("schemaId")) for member in lock.get("members", [])] if lock else []
 
 
 def _lock(tree: Tree, selection: str) -> dict[str, Any] | None:
-    from assay.files import parse_json
-
     data = tree.frozen(selection)
     return parse_json(data) if data is not None else None
 

@@ -62,7 +62,13 @@ _FINDING = _object(
     closed=True,
 )
 _CHECK = _object(
-    {"id": {"enum": list(TRIGGERS)}, "outcome": {"enum": ["clean", "veto", "undetermined"]}, "reason": _TEXT, "evidence": {"type": "object"}}, closed=True
+    {
+        "id": {"enum": [*TRIGGERS, "tos-attached"]},
+        "outcome": {"enum": ["clean", "veto", "undetermined", "not attached"]},
+        "reason": _TEXT,
+        "evidence": {"type": "object"},
+    },
+    closed=True,
 )
 
 

@@ -227,11 +227,7 @@ class Tree:
             self._snapshot(os.path.join(home, "tools", tool), tool, definition, when)
         about = about_text(schema.main)
         if about is not None:
-            page = os.path.join(home, "resources", "about")
-            digest = about_hash(about)
-            found = idx.snapshot_of(page, "about")
-            if found is None or found.hash8 != digest:
-                self._create(os.path.join(page, primitive_file("about", when, digest, "md")), about)
+            self._snapshot_about(os.path.join(home, "resources", "about"), about, when)
         self._create(path, schema.source)  # last: until it is there, the schema is not imported
         errors = [finding for finding in findings if finding.level == "error"]
         if errors:
@@ -250,6 +246,9 @@ class Tree:
         held = idx.snapshot_of(home, "selection")
         if held is not None and held.hash8 == own:
             return Written(name, "unchanged", os.path.join(home, held.file))
+        about = about_text(selection)
+        if about is not None:
+            self._snapshot_about(os.path.join(home, "resources", "about"), about, stamp(now))
         path = os.path.join(home, primitive_file("selection", stamp(now), own, "json"))
         self._create(path, idx.index_bytes(selection))
         return Written(name, "new version" if held else "created", path)
@@ -259,6 +258,12 @@ class Tree:
         held = idx.snapshot_of(folder, name)
         if held is None or held.hash8 != own:
             self._create(os.path.join(folder, primitive_file(name, when, own, "json")), stringify(value).encode() + b"\n")
+
+    def _snapshot_about(self, folder: str, page: bytes, when: str) -> None:
+        digest = about_hash(page)
+        held = idx.snapshot_of(folder, "about")
+        if held is None or held.hash8 != digest:
+            self._create(os.path.join(folder, primitive_file("about", when, digest, "md")), page)
 
     def _create(self, path: str, data: bytes) -> None:
         try:

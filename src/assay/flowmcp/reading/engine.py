@@ -36,6 +36,7 @@ _BOM = b"\xef\xbb\xbf"
 _PLAIN = "A schema is plain data: write the value out."
 _TOO_MUCH = {
     "memory": f"needs more than {limits.MEMORY // 2**20} MiB of memory.",
+    "null": f"threw `null`, which is what the engine does when {limits.MEMORY // 2**20} MiB of memory are used up.",
     "stack": "nests or calls itself too deep for the engine.",
     "depth": f"nests more than {limits.MAX_DEPTH} deep",
     "cycle": "contains itself",

@@ -207,6 +207,8 @@ def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
 def _with_line(outcome: dict[str, Any], module: Parsed, target: str) -> dict[str, Any]:
     if outcome["outcome"] == "threw" and outcome["name"] == "InternalError" and outcome["message"].startswith(("out of memory", "stack overflow")):
         return {"outcome": "too much", "why": "memory" if outcome["message"].startswith("out") else "stack", "path": []}
+    if outcome["outcome"] == "threw" and (outcome["name"], outcome["message"]) == ("", "null"):
+        return {"outcome": "too much", "why": "null", "path": []}  # no memory was left to make an error of
     if "stack" in outcome:
         outcome["line"] = _line_of(outcome.pop("stack"))
     named = _NAMED.match(outcome["what"]) if outcome["outcome"] == "used" else None

@@ -1,0 +1,905 @@
+"""Reading tool schemas: hostile modules through the real engine, folders, snapshots, and the text of ECMAScript."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("quickjs", reason="the extra flowmcp is not installed")
+pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not installed")
+
+from assay.errors import InputError
+from assay.flowmcp import ecma
+from assay.flowmcp.reading import engine as engines
+from assay.flowmcp.reading import limits
+from assay.flowmcp.reading.engine import Engine, Exported, NoExport
+from assay.flowmcp.reading.files import from_tools_list, read_folder, read_schema
+from assay.flowmcp.reading.walker import HOST
+from assay.flowmcp.source import Module, NotData
+
+SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Any:
+    """One engine for all sound and all quick tests."""
+    with Engine() as made:
+        yield made
+
+
+@pytest.fixture
+def hasty() -> Any:
+    """An engine that waits for a second and a half only, for modules that never end."""
+    with Engine(wall_s=1.5) as made:
+        yield made
+
+
+def read(engine: Engine, text: str) -> Exported:
+    found = engine.read(text.encode(), file="x.mjs")
+    assert isinstance(found, Exported)
+    return found
+
+
+def refused(engine: Engine, text: str | bytes) -> InputError:
+    with pytest.raises(InputError) as caught:
+        engine.read(text if isinstance(text, bytes) else text.encode(), file="x.mjs")
+    assert caught.value.where == "x.mjs"
+    assert caught.value.fix
+    assert "Traceback" not in str(caught.value)
+    return caught.value
+
+
+def pid_of(engine: Engine) -> int:
+    assert engine._worker is not None
+    return int(engine._worker._process.pid)
+
+
+# --- what a module says ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_object_comes_out_as_plain_data_in_the_order_of_the_engine(engine: Engine) -> None:
+    found = read(engine, "export const main = { b: 1, 10: 'ten', 9: 'nine', a: [0.1, 1e21, -0, 9007199254740992, true, null], gone: undefined }")
+    assert list(found.main) == ["9", "10", "b", "a"]
+    assert found.main["a"] == [Decimal("0.1"), Decimal("1e+21"), 0, Decimal(9007199254740992), True, None]
+    assert [type(item) for item in found.main["a"]] == [Decimal, Decimal, int, Decimal, bool, type(None)]
+    assert found.not_data == ()
+
+
+def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None:
+    found = read(engine, r"export const main = { tools: { z: { d: 'é\u2028😀\ud800\u0001\"', n: 1e-7 }, 2: {}, 1: {} } }")
+    assert found.tools_text == '{"1":{},"2":{},"z":{"d":"é\u2028😀\\ud800\\u0001\\"","n":1e-7}}'
+    assert found.main["tools"]["z"]["d"] == 'é\u2028😀\ud800\x01"'
+    assert ecma.stringify(found.main["tools"]) == found.tools_text
+    assert read(engine, "export const main = { name: 'x' }").tools_text == "{}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export const schema = { a: 1 }",
+        "const x = { a: 1 }\nexport { x as main }",
+        "const x = { a: 1 }; export { x as 'main' }",
+        "export let main = {}; main = { a: 1 }",
+        "const { b, ...main } = { b: 2, a: 1 }\nexport { main }",
+        "const main = {}\nmain.a = 1\nexport { main }",
+        "export const main = {}\nexport default Object.assign(main, { a: 1 })",
+        "#!/usr/bin/env node\nconst a = 1\nexport const main = { a }",
+        "const one = () => 1\nconst a = one()\nimport x from 'x'\n;[0].map(one)\nexport const main = { a }",
+        "export const main = { a: 0 }\nPromise.resolve().then(() => { main.a = 1 })",
+        "console.log('loaded'); export const main = { a: [3, 1].toSorted().at(0) }",
+    ],
+)
+def test_every_way_to_export_the_schema_is_read(engine: Engine, text: str) -> None:
+    assert read(engine, text).main == {"a": 1}
+
+
+def test_main_comes_before_schema(engine: Engine) -> None:
+    found = read(engine, "export const schema = { a: 1 }\nexport const main = { a: 2 }")
+    assert (found.export, found.main) == ("main", {"a": 2})
+
+
+def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> None:
+    text = "// first\r\nexport const main = {\r\n  a: `x\r\ny`\r\n}\r\n"
+    found = engine.read(b"\xef\xbb\xbf" + text.encode(), file="x.mjs")
+    assert isinstance(found, Exported)
+    assert found.main == {"a": "x\ny"}
+    assert refused(engine, "// one\r\n// two\r\nexport const main = { a: nope }").message.startswith("line 3: ")
+
+
+def test_handlers_are_listed_and_never_run(engine: Engine) -> None:
+    for handlers in (
+        "export const handlers = ({ libraries }) => ({ get: { run: async () => { for (;;) {} } }, 'get-two': {}, [three]: {}, ...more })",
+        "export const handlers = () => { const a = () => { return { no: 1 } }; if (a) { return { get: {}, 'get-two': {} } } return { [three]: {}, ...more } }",
+        "export const handlers = { get: {}, 'get-two': {}, [three]: {}, ...more }; ",
+        "const made = { get: {}, 'get-two'() {}, [three]: nope(), ...more }\nexport { made as handlers }",
+        "export function handlers() { const made = { get, 'get-two': {}, [three]: {}, ...more }; return made }",
+    ):
+        found = read(engine, f"export const main = {{ a: 1 }}\n{handlers}")
+        assert found.handlers == ("get", "get-two", "[three]", "...more"), handlers
+
+
+def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
+    found = read(
+        engine,
+        "import { connect } from 'db'\nconst KEY = process.env.KEY\nconst client = connect(KEY)\nclass Modern { static { connect() } }\n"
+        "const slow = () => new Modern(client)\nconst ROOT = 'https://a.example'\nconst url = (path) => ROOT + path\n"
+        "export const main = { root: url('/v1') }\nexport const handlers = () => ({ get: slow })",
+    )
+    assert found.main == {"root": "https://a.example/v1"}
+
+
+def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine) -> None:
+    for change in ("patch(process.env)", "const done = patch(process.env)", "Object.prototype.x = process.env"):
+        text = f"export const main = {{ a: 1 }}\nfunction patch(by) {{ main.a = by.X }}\n{change}"
+        assert refused(engine, text).code == "FMC-005", change
+
+
+def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> None:
+    for made in ("(main.a = 2, () => ({}))", "wrap(main)", "{ get: Object.assign(main, { a: 2 }) }", "patch()"):
+        text = f"export const main = {{ a: 1 }}\nconst patch = () => {{ main.a = 2 }}\nexport const handlers = {made}"
+        assert refused(engine, text).message.startswith("line 3: its `main` needs code that makes its handlers"), made
+    for made in ("{ get: { run: () => main.a } }", "() => { main.a = 2; return {} }", "wrap({})"):
+        assert read(engine, f"export const main = {{ a: 1 }}\nexport const handlers = {made}").main == {"a": 1}
+
+
+def test_what_json_cannot_say_is_reported_and_left_out(engine: Engine) -> None:
+    found = read(
+        engine,
+        "class Box { x = 1 }\nexport const main = { f() {}, list: [() => 1, undefined, , NaN, 1], s: Symbol('s'), [Symbol('k')]: 1, big: 1n, e: -Infinity,\n"
+        "  get live() { throw 1 }, box: new Box(), date: new Date(0), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
+    )
+    assert found.main == {"list": [None, None, None, None, 1], "e": None, "box": {"x": 1}, "date": {}, "re": {}, "own": {"a": 1}, "odd key": {}, "ok": 1}
+    assert set(found.not_data) == {
+        NotData("f", "function"), NotData("list[0]", "function"), NotData("list[1]", "undefined"), NotData("list[2]", "undefined"),
+        NotData("list[3]", "NaN"), NotData("s", "symbol"), NotData("", "symbol as a key"), NotData("big", "bigint"), NotData("e", "Infinity"),
+        NotData("live", "accessor"), NotData("box", "object of a class"), NotData("date", "Date"), NotData("date", "toJSON"), NotData("re", "RegExp"),
+        NotData("own", "toJSON"), NotData("own.toJSON", "function"), NotData("odd key.g", "function"),
+    }  # fmt: skip
+
+
+def test_odd_keys_stay_keys(engine: Engine) -> None:
+    found = read(engine, "export const main = { ['__proto__']: 1, constructor: 2, '': 3, 'schlüssel': 4, '😀': 5, toJSON: 6, length: 7 }")
+    assert found.main == {"__proto__": 1, "constructor": 2, "": 3, "schlüssel": 4, "😀": 5, "toJSON": 6, "length": 7}
+
+
+# --- what a module asks for --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("F-049")
+def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engine: Engine) -> None:
+    found = read(
+        engine,
+        "import fs, { a as b } from 'f\\x73'\nimport * as all from \"npm:@scope/x@1.2.3\"\nimport 'https://esm.sh/y@2/z'\nexport * from './local.mjs'\n"
+        "export { q } from '../up.mjs'\nexport const handlers = () => ({ run: async (n) => [import('child_process'), import(`net`), import('a' + n),\n"
+        "  require('http'), r\\u0065quire('os'), require.resolve('dns'), process.getBuiltinModule('vm'), { require }] })\n"
+        "export const main = { requiredLibraries: ['ethers@6.1.0', { name: 'zod', version: '3' }, '@s/t', { path: 'odd' }] }",
+    )
+    assert found.modules == (
+        Module("fs", None, "import", 1, True), Module("@scope/x", "1.2.3", "import", 2, True), Module("https://esm.sh/y/z", "2", "import", 3, True),
+        Module("./local.mjs", None, "export from", 4, False), Module("../up.mjs", None, "export from", 5, False),
+        Module("'a' + n", None, "dynamic import", 6, True), Module("child_process", None, "dynamic import", 6, True),
+        Module("net", None, "dynamic import", 6, True), Module("dns", None, "require", 7, True), Module("http", None, "require", 7, True),
+        Module("os", None, "require", 7, True), Module("require", None, "require", 7, True), Module("vm", None, "require", 7, True),
+        Module("ethers", "6.1.0", "requiredLibraries", None, True), Module("zod", "3", "requiredLibraries", None, True),
+        Module("@s/t", None, "requiredLibraries", None, True), Module('{"path":"odd"}', None, "requiredLibraries", None, True),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("import fs from 'fs'\nexport const main = { a: fs.readFileSync('/etc/passwd') }", "line 2: its `main` needs `fs` of the import 'fs'"),
+        ("import { a as b } from 'x'\nexport const main = { a: typeof b }", "`b` of the import 'x'"),
+        ("import * as x from 'x'\nconst y = x\nexport const main = { y }", "`x` of the import 'x'"),
+        ("import x from 'x'\nlet a = 1\ntry { a = x } catch {}\nexport const main = { a }", "`x` of the import 'x'"),
+        ("export { main } from './a.mjs'", "`main` of the import './a.mjs'"),
+        ("import { main } from './a.mjs'\nexport { main }", "`main` of the import './a.mjs'"),
+        ("export const main = {}\nimport('child_process').then((m) => { main.a = m }, () => {})", "`import()`"),
+        ("export const main = { a: require('fs') }", "`require`"),
+        ("\nexport const main = { a: process.env.HOME }", "line 2: its `main` needs `process`"),
+        ("export const main = { a: typeof process }", "`process`"),
+        ("export const main = { a: Function('return this')() }", "`Function`"),
+        ("export const main = { a: globalThis.constructor.constructor('return this')() }", "the constructor of functions"),
+        ("export const main = { a: (async () => {}).constructor('x') }", "the constructor of functions"),
+        ("export const main = { a: (0, eval)('1') }", "`eval`"),
+        ("export const main = { a: fetch('http://127.0.0.1/') }", "`fetch`"),
+        ("export const main = { a: Math.random() }", "chance: `Math.random`"),
+        ("export const main = { a: Date.now() }", "the clock"),
+        ("export const main = { a: +new Date() }", "the clock"),
+        ("export const main = { a: Date() }", "the clock"),
+        ("export const main = { a: new (new Date(0).constructor)() }", "the clock"),
+        ("class D extends Date {}\nexport const main = { a: +new D() }", "the clock"),
+        ("export const main = { a: __date_clock() }", "`__date_clock`"),
+        ("export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }", "`localeCompare`"),
+        ("export const main = new Proxy({}, { ownKeys() { for (;;) {} } })", "`Proxy`"),
+        ("export const main = { a: import.meta.url }", "`import.meta`"),
+        ("await new Promise(() => {})\nexport const main = { a: 1 }", "line 1: its `main` needs `await`"),
+        ("for await (const x of []) {}\nexport const main = {}", "`await`"),
+    ],
+)
+def test_a_schema_that_needs_more_than_itself_is_refused_and_told_why(engine: Engine, text: str, named: str) -> None:
+    error = refused(engine, text)
+    assert error.code == "FMC-005"
+    assert named in error.message
+
+
+def test_a_date_with_a_value_is_data_in_the_time_of_utc(engine: Engine) -> None:
+    text = "export const main = { a: new Date(2020, 0, 2).toISOString(), b: new Date('2020-01-02T03:04:05').getTime(), c: Date.UTC(1970, 0, 1) }"
+    assert read(engine, text).main == {"a": "2020-01-02T00:00:00.000Z", "b": 1577934245000, "c": 0}
+
+
+def test_two_readings_are_the_same(engine: Engine) -> None:
+    text = "const seen = []\nfor (const k in { b: 1, a: 2, 7: 3 }) seen.push(k)\nexport const main = { seen, s: String(Symbol('x')) }"
+    assert len({repr(read(engine, text)) for _ in range(3)}) == 1
+
+
+# --- lies --------------------------------------------------------------------------------------------------------------------------------
+
+LIES = {
+    "stringify": "JSON.stringify = () => '{}'; JSON.parse = () => ({})",
+    "toJSON": "Object.prototype.toJSON = () => 'lie'; Array.prototype.toJSON = () => 'lie'; String.prototype.toJSON = () => 'lie'",
+    "keys": "Object.keys = () => []; Reflect.ownKeys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () => undefined",
+    "reflect": "for (const k of Object.getOwnPropertyNames(Reflect)) Reflect[k] = () => { throw 1 }",
+    "list": "for (const k of ['map', 'push', 'join', 'forEach', 'concat', 'slice']) Array.prototype[k] = () => ['lie']; Array.isArray = () => false",
+    "iterator": "Array.prototype[Symbol.iterator] = function* () { yield 'lie' }; String.prototype[Symbol.iterator] = function* () {}",
+    "primitive": "Object.prototype[Symbol.toPrimitive] = () => 'lie'; Symbol.prototype.toString = () => 'lie'",
+    "descriptor": "Object.prototype.get = () => 'lie'; Object.prototype.value = 'lie'; Object.prototype.enumerable = false; Object.prototype.writable = true",
+    "setter": "for (const k of ['0', '1', 'a', 'tools', 'path', 'kind', 'main', 'outcome'])"
+    " Object.defineProperty(Object.prototype, k, { set() {}, get() { return 'lie' } })",
+    "call": "(() => {}).__proto__.call = () => 'lie'; (() => {}).__proto__.apply = () => 'lie'; (() => {}).__proto__.bind = () => 'lie'",
+    "number": "Number.isFinite = () => false; Number.prototype.toString = () => 'lie'; isNaN = () => true",
+    "string": "String.prototype.slice = () => 'lie'; String = () => 'lie'; Object.prototype.hasOwnProperty = () => false; Object.create = () => ({})",
+    "globals": "globalThis.JSON = null; globalThis.Object = null; globalThis.Array = null; globalThis.Reflect = null; globalThis.Error = null",
+    "class": "Object.setPrototypeOf(Object.prototype.constructor, null); Error.prototype.name = 'lie'",
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_a_module_cannot_change_how_it_is_read(engine: Engine, lie: str) -> None:
+    found = read(engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}")
+    assert found.main == {"tools": {"a": [1, "x", {"b": True}]}, "n": Decimal("1.5")}
+    assert found.tools_text == '{"a":[1,"x",{"b":true}]}'
+
+
+def test_a_polluted_conversion_is_reported(engine: Engine) -> None:
+    assert NotData("", "toJSON of every object") in read(engine, f"{LIES['toJSON']}\nexport const main = {{ a: {{}} }}").not_data
+
+
+def test_accessors_and_hidden_members_are_never_called(hasty: Engine) -> None:
+    found = read(hasty, "export const main = { get a() { for (;;) {} }, b: 1 }\nObject.defineProperty(main, 'c', { get() { for (;;) {} }, enumerable: false })")
+    assert (found.main, found.not_data) == ({"b": 1}, (NotData("a", "accessor"),))
+
+
+def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
+    assert refused(engine, "let y = 1\nexport const main = { x: 1 <!--y\n}").message.startswith("line 2, column 28: `<!--`")
+    assert refused(engine, "export const main = { x: 1\n--> 2\n}").code == "FMC-001"
+    assert read(engine, "let n = 2\nlet s = '<!-- -->' // -->\nwhile (n-->0) s += n\nexport const main = { s }").main == {"s": "<!-- -->10"}
+
+
+# --- limits ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for (;;) {}\nexport const main = {}",
+        "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }",
+        "export const main = { a: ({ get x() { for (;;) {} } }).x }",
+        "export const main = { a: `${{ toString() { for (;;) {} } }}` }",
+        "try { for (;;) {} } catch {} finally { for (;;) {} }\nexport const main = {}",
+        "export const main = {}\nPromise.resolve().then(() => { for (;;) {} })",
+        "export const main = {}\nconst again = () => Promise.resolve().then(again)\nagain()",
+    ],
+    ids=["loop", "regex", "getter", "toString", "finally", "job", "jobs"],
+)
+def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(hasty: Engine, text: str) -> None:
+    began = time.monotonic()
+    assert refused(hasty, text).code == "FMC-003"
+    assert time.monotonic() - began < 5
+    assert read(hasty, SOUND).main["namespace"] == "shop"
+
+
+@pytest.mark.slow
+def test_the_engine_stops_a_loop_by_its_own_clock(engine: Engine) -> None:
+    error = refused(engine, "for (;;) {}\nexport const main = {}")
+    assert error.code == "FMC-003"
+    assert "4 seconds of computing" in error.message or "after 5 seconds" in error.message  # the latter where the machine is busy
+
+
+BOMBS = {
+    "lists": "const a = []\nfor (;;) a.push(new Array(1e5).fill(1))",
+    "text": "let s = 'x'\nfor (;;) s += s",
+    "big numbers": "let n = 3n\nfor (;;) n = n ** 3n",
+    "typed arrays": "const a = []\nfor (;;) a.push(new Uint8Array(1e7))",
+    "buffer": "new ArrayBuffer(2 ** 40)",
+    "replace": "'x'.repeat(2 ** 24).replace(/x/g, (s) => s + s)",
+    "recursion": "function f() { return f() + 1 }\nf()",
+    "repeat": "'x'.repeat(2 ** 29)",
+    "maps": "const a = []\nfor (;;) a.push(new Map([[a, 'y'.repeat(9999)]]))",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_memory_has_an_end(engine: Engine, bomb: str) -> None:
+    error = refused(engine, f"{bomb}\nexport const main = {{}}")
+    assert error.code in ("FMC-003", "FMC-004", "FMC-005")
+    assert error.code != "FMC-005" or "invalid" in error.message  # a size the language itself forbids
+    assert read(engine, SOUND).main["namespace"] == "shop"
+
+
+def test_a_thrown_null_counts_as_memory(engine: Engine) -> None:
+    # With no memory left to make an error of, the engine throws null itself.
+    assert refused(engine, "throw null\nexport const main = {}").code == "FMC-004"
+
+
+def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
+    text = "const a = []\ntry { for (;;) a.push('x'.repeat(1e6) + a.length) } catch { a.length = 0 }\nexport const main = { ok: a.length }"
+    assert read(engine, text).main == {"ok": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("const a = {}\na.b = { a }\nexport const main = { x: a }", "contains itself, at x.b.a"),
+        ("const main = []\nmain.push(main)\nexport const schema = { main }", "contains itself"),
+        ("let a = 1\nfor (let i = 0; i < 1e5; i += 1) a = [a]\nexport const main = { a }", "nests more than 100 deep"),
+        ("export const main = { a: " + "[" * 100_000 + "]" * 100_000 + " }", "too deep for the engine"),
+        ("export const main = { a: new Array(4294967295) }", "more than 200,000 values, at a"),
+        ("const a = []\na[4294967294] = 1\nexport const main = { a }", "more than 200,000 values"),
+        ("let a = [1]\nfor (let i = 0; i < 60; i += 1) a = [a, a]\nexport const main = { a }", "more than 200,000 values"),
+        ("const s = 'x'.repeat(1e6)\nexport const main = { a: new Array(50).fill(s) }", "of text"),
+        ("export const main = { a: new Array(20000).fill(() => 1) }", "hold no data"),
+    ],
+    ids=["cycle", "cyclic list", "deep", "deep text", "sparse", "far index", "laughs", "text", "functions"],
+)
+def test_an_object_beyond_all_measure_is_refused(engine: Engine, text: str, what: str) -> None:
+    error = refused(engine, text)
+    assert error.code == "FMC-004"
+    assert what in error.message
+
+
+def test_fifty_megabytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.mjs"
+    with path.open("wb") as stream:
+        stream.truncate(50 * 2**20)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    with pytest.raises(InputError) as caught:
+        read_schema(str(path))
+    assert caught.value.code == "FMC-004"
+    assert time.monotonic() - began < 0.5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
+    line = "{ key: 'a', value: '{{USER_PARAM}}', options: ['min(1)', 'max(20)'] },\n"
+    count = min(limits.MAX_NODES // 8, (limits.MAX_SOURCE - 100) // len(line))
+    found = read(engine, "export const main = { rows: [\n" + line * count + "] }")
+    assert len(found.main["rows"]) == count
+
+
+# --- what is no module -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("export const main = {\n  a: 1 b\n}", "line 2, column "),
+        ("export const main = {\n  a: 1,,\n}", "line 2: "),
+        ("export const main = { a: 'x }\n", "line 1, column "),
+        ("const a = 1\nconst a = 2\nexport const main = { a }", "line 2: "),
+        ("export const main = { a: 1 }\nreturn main", "line 2, column 1: "),
+        (b"export const main = {\n a: '\xff' }", "line 2: is not UTF-8"),
+        (b"export const main = {\n a: '\x00' }", "line 2, column 6: holds a NUL byte"),
+        ("class A { static { } }\nexport const main = { a: new A() }", "line 1: the engine cannot read this"),
+        ("<!DOCTYPE html><html></html>", "line 1, column "),
+    ],
+)
+def test_a_text_that_is_no_module_is_refused_with_its_line(engine: Engine, text: str | bytes, start: str) -> None:
+    error = refused(engine, text)
+    assert error.code == "FMC-001"
+    assert error.message.startswith(start)
+
+
+@pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
+def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> None:
+    assert refused(engine, f"export const main = {value}").code == "FMC-002"
+
+
+def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
+    for text, names in (("", ()), ("export default {}", ("default",)), ("export const list = []\nexport * from './a.mjs'", ("list", "* of './a.mjs'"))):
+        assert engine.read(text.encode(), file="x.mjs") == NoExport(names)
+
+
+@pytest.mark.parametrize(
+    ("thrown", "said"),
+    [
+        ("new TypeError('no such chain')", "line 2: threw while its `main` was evaluated: TypeError: no such chain."),
+        ("'text'", "text"), ("Symbol('x')", "a symbol"), ("{ get message() { for (;;) {} } }", "something without a message"),
+        ("Object.assign(new Error('x'), { toString() { for (;;) {} } })", "Error: x"), ("'\\x1b[2K\\n' + 'y'.repeat(1e5)", "\\x1b[2K\\n"),
+    ],
+)  # fmt: skip
+def test_a_module_that_throws_is_refused_with_its_words(hasty: Engine, thrown: str, said: str) -> None:
+    error = refused(hasty, f"\nthrow {thrown}\nexport const main = {{}}")
+    assert error.code == "FMC-005"
+    assert said in str(error)
+    assert len(str(error)) < 600
+    assert str(error).isprintable()
+
+
+# --- the process -------------------------------------------------------------------------------------------------------------------------
+
+
+LANGUAGE = """
+Object Error EvalError RangeError ReferenceError SyntaxError TypeError URIError AggregateError Array parseInt parseFloat isNaN isFinite decodeURI
+decodeURIComponent encodeURI encodeURIComponent escape unescape Infinity NaN undefined Number Boolean String Math Reflect Symbol globalThis Date RegExp
+JSON Map Set WeakMap WeakSet ArrayBuffer Uint8ClampedArray Int8Array Uint8Array Int16Array Uint16Array Int32Array Uint32Array BigInt64Array
+BigUint64Array Float32Array Float64Array DataView Promise BigInt console
+"""
+
+
+def test_a_module_finds_nothing_to_reach_the_world_with(engine: Engine) -> None:
+    names = set(read(engine, "export const main = { names: Object.getOwnPropertyNames(globalThis).sort() }").main["names"])
+    assert {name for name in names - set(LANGUAGE.split()) if not name.startswith("_0")} <= set(HOST)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_the_process_has_no_files_no_network_and_no_environment(engine: Engine) -> None:
+    read(engine, SOUND)
+    proc = Path(f"/proc/{pid_of(engine)}")
+    kinds = {os.readlink(link).split(":")[0] for link in (proc / "fd").iterdir()}
+    assert kinds <= {"pipe", "/dev/null"}
+    assert proc.joinpath("environ").read_bytes() == b""
+    assert os.readlink(proc / "cwd") == "/"
+    assert os.getsid(pid_of(engine)) == pid_of(engine)
+    granted = {line[:25].strip(): line[26:].split()[:2] for line in proc.joinpath("limits").read_text().splitlines()}
+    assert granted["Max open files"] == ["0", "0"]
+    assert granted["Max file size"] == ["0", "0"]
+    assert granted["Max core file size"] == ["0", "0"]
+    assert granted["Max processes"] == ["0", "0"]
+    assert granted["Max address space"] == [str(limits.PROCESS_MEMORY)] * 2
+    assert granted["Max cpu time"][0] != "unlimited"
+
+
+def test_many_modules_share_one_process_and_nothing_else(engine: Engine) -> None:
+    read(engine, "globalThis.left = 1; Array.prototype.left = 1\nexport const main = {}")
+    first = pid_of(engine)
+    assert read(engine, "export const main = { a: typeof left, b: [].left === undefined }").main == {"a": "undefined", "b": True}
+    assert pid_of(engine) == first
+
+
+def test_a_worn_out_process_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FILES_PER_WORKER", 2)
+    with Engine() as engine:
+        seen = []
+        for _ in range(5):
+            read(engine, SOUND)
+            seen.append(pid_of(engine))
+        assert len(set(seen)) == 3
+
+
+def test_an_engine_that_was_killed_between_two_files_is_replaced() -> None:
+    with Engine() as engine:
+        read(engine, SOUND)
+        os.kill(pid_of(engine), signal.SIGKILL)
+        assert read(engine, SOUND).main["namespace"] == "shop"
+
+
+def test_an_engine_that_is_killed_while_it_reads_is_replaced() -> None:
+    slow = "let n = 0\nfor (let i = 0; i < 1e7; i += 1) n += i % 7\nexport const main = { done: n > 0 }"
+    with Engine() as engine:
+        read(engine, SOUND)
+        victim = pid_of(engine)
+        threading.Timer(0.05, os.kill, (victim, signal.SIGKILL)).start()
+        assert read(engine, slow).main == {"done": True}
+        assert pid_of(engine) != victim
+
+
+def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(self: Any, source: bytes, wall_s: float) -> Any:
+        os.kill(self._process.pid, signal.SIGSEGV)
+        raise self._death()
+
+    monkeypatch.setattr(engines._Worker, "ask", die)
+    with Engine() as engine:
+        error = refused(engine, SOUND)
+    assert (error.code, error.message) == ("FMC-004", "ended the engine (SIGSEGV).")
+
+
+def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
+    answers: list[tuple[int, int]] = []
+
+    def run(own: Engine, number: int) -> None:
+        for turn in range(20):
+            answers.append((number * 100 + turn, read(own, f"export const main = {{ n: {number * 100 + turn} }}").main["n"]))
+
+    with Engine() as other:
+        threads = [threading.Thread(target=run, args=(own, number)) for number, own in enumerate((engine, engine, other, other))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(answers) == 80
+    assert all(asked == got for asked, got in answers)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+@pytest.mark.parametrize("busy", [True, False])
+def test_the_process_dies_with_its_parent(busy: bool) -> None:
+    text = "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }" if busy else SOUND
+    code = (
+        "import sys, threading, time\nfrom assay.flowmcp.reading.engine import Engine\nengine = Engine()\nengine.read(b'export const main = {}', file='x')\n"
+        "print(engine._worker._process.pid, flush=True)\n"
+        f"threading.Thread(target=engine.read, args=({text.encode()!r},), kwargs={{'file': 'x'}}, daemon=True).start()\ntime.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    time.sleep(0.3)
+    assert _is_running(worker)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 3
+    while _is_running(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(worker)
+
+
+def test_leaving_the_block_ends_the_process() -> None:
+    with Engine() as engine:
+        read(engine, SOUND)
+        pid = pid_of(engine)
+    assert engine._worker is None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("missing", ["quickjs", "tree_sitter_javascript"])
+def test_without_the_engine_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    (tmp_path / "a.mjs").write_text(SOUND)
+    for call in (lambda: read_schema(str(tmp_path / "a.mjs")), lambda: read_folder(str(tmp_path))):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.code == "FMC-006"
+        assert "pip install 'assay[flowmcp]'" in caught.value.fix
+
+
+# --- files -------------------------------------------------------------------------------------------------------------------------------
+
+
+def put(folder: Path, name: str, content: object) -> str:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else json.dumps(content).encode()
+    path.write_bytes(data)
+    return str(path)
+
+
+def code_of(path: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read_schema(path)
+    assert caught.value.where == path
+    return caught.value.code
+
+
+def test_one_schema_is_the_same_as_module_json_and_yaml(tmp_path: Path) -> None:
+    tree = {"namespace": "shop", "tools": {"b": {"max": 4.0, "10": 1, "2": 1e21}, "a": {"d": "é\u2028"}}, "requiredLibraries": ["ethers@6"]}
+    paths = [
+        put(tmp_path, "items.mjs", f"export const main = {json.dumps(tree)}"),
+        put(tmp_path, "items.json", tree),
+        put(tmp_path, "wrapped/items.json", {"main": tree}),
+        put(tmp_path, "older/items.json", {"schema": tree}),
+        put(tmp_path, "items.yaml", json.dumps(tree)),
+    ]
+    read_ones = [read_schema(path) for path in paths]
+    assert {one.tools_text for one in read_ones} == {'{"b":{"2":1e+21,"10":1,"max":4},"a":{"d":"é\u2028"}}'}
+    assert all(one.main == read_ones[0].main and repr(one.main) == repr(read_ones[0].main) for one in read_ones)
+    assert {one.schema_id for one in read_ones} == {"shop/items"}
+    assert {one.modules for one in read_ones} == {(Module("ethers", "6", "requiredLibraries", None, True),)}
+    for one, path in zip(read_ones, paths, strict=True):
+        assert (one.kind, one.path, one.source) == ("flowmcp", path, Path(path).read_bytes())
+
+
+def test_a_lone_surrogate_in_json_is_read_as_javascript_reads_it(tmp_path: Path) -> None:
+    found = read_schema(put(tmp_path, "a.json", b'{"namespace": "n", "tools": {"a": {"d": "\\ud800", "n": 1.50}}}'))
+    assert found.tools_text == '{"a":{"d":"\\ud800","n":1.5}}'
+    assert code_of(put(tmp_path, "b.json", b'{"tools": {"a": "\\ud800", "a": 1}}')) == "FIL-003"
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b'{"tools": {"a": 1,}}', "FIL-002"), (b'{"tools": {"a": 1, "a": 2}}', "FIL-003"), (b"", "FIL-005"), (b"\xff\xfe{}", "FIL-002"),
+        (b'{"tools": {"a": NaN}}', "FIL-002"), (b'{"tools": {"a": 1e999}}', "FMC-001"), (b"[" * 300 + b"]" * 300, "FIL-004"),
+        (b'{"name": "x"}', "FMC-008"), (b"[]", "FMC-008"), (b'"text"', "FMC-008"), (b'{"tools": "many"}', "FMC-008"), (b'{"tools": [1]}', "FMC-008"),
+        (b"\xef\xbb\xbf{}", "FIL-002"),
+    ],
+)  # fmt: skip
+def test_data_that_is_no_schema_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
+    assert code_of(put(tmp_path, "a.json", data)) == code
+
+
+def test_the_namespace_is_stated_or_that_of_the_folder(tmp_path: Path) -> None:
+    assert read_schema(put(tmp_path, "coin-api/a.json", {"tools": {}})).schema_id == "coin-api/a"
+    assert read_schema(put(tmp_path, "coin-api/b.json", {"namespace": "zvgPortal", "tools": {}})).schema_id == "zvgPortal/b"
+    assert code_of(put(tmp_path, "no spaces/a.json", {"tools": {}})) == "FMC-007"
+    for bad in ("", "../up", "a/b", ".hidden", "a\n", "ä", "-a"):
+        assert code_of(put(tmp_path, "x/a.json", {"namespace": bad, "tools": {}})) == "FMC-007", bad
+
+
+@pytest.mark.parametrize("name", ["a..b.json", "-a.json", "a b.json", "ä.json", "a\n.json", "a;rm -rf.json", ".json.json"])
+def test_a_strange_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    assert code_of(put(tmp_path, name, {"namespace": "n", "tools": {}})) == "FMC-007"
+
+
+def test_a_file_name_may_have_dots_and_dashes(tmp_path: Path) -> None:
+    assert read_schema(put(tmp_path, "price-feeds.v2_x.MJS", SOUND)).base == "price-feeds.v2_x"
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.mjs")
+    (tmp_path / "loop.mjs").symlink_to(tmp_path / "loop.mjs")
+    put(tmp_path, "coins.mjs", SOUND)
+    for name in ("pipe.mjs", "loop.mjs", "gone.mjs", "", "a\x00b.mjs"):
+        assert code_of(str(tmp_path / name) if name else str(tmp_path)) == "FIL-001"
+    assert code_of(put(tmp_path, "a.txt", "x")) == "FMC-008"
+    with pytest.raises(InputError, match="Did you mean"):
+        read_schema(str(tmp_path / "coin.mjs"))
+
+
+def test_a_named_file_may_be_a_link(tmp_path: Path) -> None:
+    put(tmp_path, "real/a.mjs", SOUND)
+    (tmp_path / "b.mjs").symlink_to(tmp_path / "real" / "a.mjs")
+    assert read_schema(str(tmp_path / "b.mjs")).schema_id == "shop/b"
+
+
+# --- MCP ---------------------------------------------------------------------------------------------------------------------------------
+
+ADD = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+SUB = {"name": "sub", "inputSchema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"tools": [ADD, SUB], "serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."},
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD, SUB]}, "serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."},
+        [
+            {"jsonrpc": "2.0", "id": 0, "result": {"serverInfo": {"name": "Sums & More", "version": "2.1"}, "instructions": "Use it."}},
+            {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD], "nextCursor": "p2"}},
+            {"jsonrpc": "2.0", "id": 2, "result": {"tools": [SUB]}},
+        ],
+    ],
+)
+def test_every_shape_of_a_tools_list_gives_one_schema(tmp_path: Path, shape: object) -> None:
+    found = read_schema(put(tmp_path, "snapshot.json", shape))
+    assert (found.kind, found.schema_id) == ("mcp", "sums-more/tools")
+    assert found.main == {
+        "namespace": "sums-more", "name": "Sums & More", "version": "2.1", "description": "Use it.",
+        "tools": {name: {key: value for key, value in tool.items() if key != "name"} for name, tool in (("add", ADD), ("sub", SUB))},
+    }  # fmt: skip
+    assert list(found.main) == ["namespace", "name", "version", "description", "tools"]
+    assert found.tools_text.startswith('{"add":{"description":"Adds.",')
+
+
+def test_a_bare_snapshot_takes_its_name_from_the_file(tmp_path: Path) -> None:
+    found = read_schema(put(tmp_path, "3D_Printer.json", {"tools": [SUB]}))
+    assert (found.namespace, found.main["name"], found.main["version"], found.main["description"]) == ("mcp-3d-printer", "3D_Printer", "", "")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"tools": [ADD, ADD]}, {"tools": [{"description": "no name"}]}, {"tools": [{"name": ""}]}, {"tools": [{"name": 3}]},
+        {"tools": [ADD], "nextCursor": "more"}, {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
+    ],
+)  # fmt: skip
+def test_a_list_that_hides_or_doubles_a_tool_is_refused(tmp_path: Path, shape: object) -> None:
+    assert code_of(put(tmp_path, "snapshot.json", shape)) == "FMC-008"
+
+
+def test_a_server_needs_a_name_that_makes_a_folder() -> None:
+    with pytest.raises(InputError) as caught:
+        from_tools_list([], name="— —", version="", instructions=None, path="cmd", source=b"")
+    assert caught.value.code == "FMC-007"
+
+
+# --- folders -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
+    outside = put(tmp_path, "outside/secret.mjs", SOUND)
+    root = tmp_path / "root"
+    put(root, "b/two.mjs", SOUND)
+    put(root, "a/one.json", {"tools": {}})
+    put(root, "a/server.json", {"tools": [SUB], "serverInfo": {"name": "s"}})
+    put(root, "broken.mjs", "export const main = {")
+    put(root, "broken.json", "{")
+    put(root, "endless.mjs", "export const main = { a: Math.random() }")
+    put(root, "list.mjs", "export const list = []")
+    put(root, "data.json", {"rows": []})
+    put(root, "a b.mjs", SOUND)
+    put(root, ".hidden.mjs", SOUND)
+    put(root, "README.md", "text")
+    for skipped in ("node_modules/x.mjs", ".git/x.mjs", "_gradings/x.json", "package.json", "index.json", "b/scores.json", "tsconfig.json"):
+        put(root, skipped, SOUND)
+    (root / "out.mjs").symlink_to(outside)
+    (root / "outdir").symlink_to(tmp_path / "outside")
+    (root / "round").symlink_to(root)
+    (root / "self.mjs").symlink_to(root / "self.mjs")
+    (root / "b" / "inside.mjs").symlink_to(root / "b" / "two.mjs")
+    found = read_folder(str(root))
+    assert [os.path.relpath(one.path, root) for one in found.schemas] == ["a/one.json", "a/server.json", "b/inside.mjs", "b/two.mjs"]
+    assert [(os.path.relpath(error.where, root), error.code) for error in found.unread] == [
+        ("a b.mjs", "FMC-007"), ("broken.json", "FIL-002"), ("broken.mjs", "FMC-001"), ("endless.mjs", "FMC-005"),
+        ("out.mjs", "FMC-009"), ("outdir", "FMC-009"), ("self.mjs", "FMC-009"),
+    ]  # fmt: skip
+    assert [os.path.relpath(one.path, root) for one in found.skipped] == [".hidden.mjs", "data.json", "list.mjs", "round"]
+    assert "only list" in found.skipped[2].reason
+
+
+def test_a_folder_without_a_schema_is_an_error(tmp_path: Path) -> None:
+    put(tmp_path, "list.mjs", "export const list = []")
+    for path, code in ((str(tmp_path), "FMC-008"), (str(tmp_path / "gone"), "FIL-001"), (str(tmp_path / "list.mjs"), "FIL-001"), ("a\x00b", "FIL-001")):
+        with pytest.raises(InputError) as caught:
+            read_folder(path)
+        assert caught.value.code == code
+
+
+def test_a_folder_that_is_not_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        put(tmp_path, f"{number}.json", {"namespace": "n", "tools": {}})
+    for name in ("MAX_FILES", "MAX_ENTRIES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(limits, name, 5)
+            with pytest.raises(InputError) as caught:
+                read_folder(str(tmp_path))
+        assert caught.value.code == "FMC-004"
+    assert len(read_folder(str(tmp_path)).schemas) == 6
+
+
+# --- the text of ECMAScript --------------------------------------------------------------------------------------------------------------
+
+DOUBLES = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(2**80), 2**80),
+    st.builds(lambda m, e: float(f"{m}e{e}"), st.integers(-(10**17), 10**17), st.integers(-330, 290)),
+    st.sampled_from([0.0, -0.0, 5e-324, 1.7976931348623157e308, 1e21, 1e-7, 123456789012345680000, 2**53, 2**53 + 1, 0.1, 1e-6]),
+)
+TEXTS = st.one_of(
+    st.text(), st.text(st.characters(min_codepoint=0xD7F0, max_codepoint=0xE010)), st.text(st.sampled_from('"\\\b\f\n\r\t\x00\x1f\x7f\u2028\u2029😀é'))
+)
+KEYS = st.one_of(TEXTS, st.integers(0, 2**33).map(str), st.sampled_from(["0", "00", "01", "-1", "4294967294", "4294967295", "1e3", "__proto__", "length"]))
+TREES = st.recursive(
+    st.one_of(st.none(), st.booleans(), DOUBLES, TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(KEYS, inner, max_size=6)),
+    max_leaves=20,
+)
+SORTED = """
+(text) => {
+  const sorted = (value) => {
+    if (Array.isArray(value)) return '[' + value.map(sorted).join(',') + ']'
+    if (value === null || typeof value !== 'object') return JSON.stringify(value)
+    return '{' + Object.keys(value).sort().map((key) => JSON.stringify(key) + ':' + sorted(value[key])).join(',') + '}'
+  }
+  const value = JSON.parse(text)
+  return JSON.stringify([JSON.stringify(value), sorted(value)])
+}
+"""
+
+
+def as_pairs(value: Any) -> Any:
+    """A tree whose keys and texts are one in UTF-16, as an engine would hold them."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    if isinstance(value, int) and abs(value) >= 2**53:
+        return float(value)  # the engine rounds long integers to the wrong side; see the next test
+    if isinstance(value, dict):
+        return {as_pairs(key): as_pairs(item) for key, item in value.items()}
+    return [as_pairs(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    import quickjs
+
+    context = quickjs.Context()
+    return context.eval(SORTED)
+
+
+@pytest.mark.req("F-084")
+@given(tree=TREES)
+def test_canonical_and_plain_text_are_what_an_engine_writes(script: Any, tree: Any) -> None:
+    tree = as_pairs(tree)
+    plain, ordered = json.loads(script(json.dumps(tree)))
+    assert ecma.stringify(tree) == plain
+    assert ecma.canonical(tree) == ordered
+    assert ecma.stringify(ecma.parse(plain)) == plain
+
+
+@pytest.mark.req("F-084")
+def test_a_long_number_is_the_double_next_to_it(engine: Engine) -> None:
+    # The bare engine gives 24834906358753735000 for the first; Node gives what stands here.
+    numbers = "24834906358753736704, 0x1580C0FFEE0C0FFEE00, 9_007_199_254_740_993, 0.1234567890123456789, 1n"
+    found = read(engine, f"export const main = {{ tools: {{ a: [{numbers}], 24834906358753736704: -1 }} }}")
+    assert found.tools_text == '{"a":[24834906358753740000,6.346549154850456e+21,9007199254740992,0.12345678901234568,null],"24834906358753740000":-1}'
+
+
+@pytest.mark.req("F-084")
+def test_the_canonical_text_is_that_of_the_specification() -> None:
+    tree = {"b": [4.0, 1e21, 1e-7, -0.0, Decimal("0.10"), 2**53 + 1, None], "\U0001f600": 1, "\uff00": 2, "10": 3, "9": {"z": "é\u2028\ud800", "a": True}}
+    expected = '{"10":3,"9":{"a":true,"z":"é\u2028\\ud800"},"b":[4,1e+21,1e-7,0,0.1,9007199254740992,null],"\U0001f600":1,"\uff00":2}'
+    assert ecma.canonical(tree) == expected
+    assert ecma.canonical(['\x00\x1f\x7f"\\/\b\f\n\r\t']) == '["\\u0000\\u001f\x7f\\"\\\\/\\b\\f\\n\\r\\t"]'
+    assert ecma.canonical("\ud83d\ude00") == '"😀"'
+    assert ecma.canonical(({}, [], ())) == "[{},[],[]]"
+
+
+@pytest.mark.req("F-084")
+@pytest.mark.parametrize("value", [math.inf, math.nan, Decimal("1e400"), Decimal("NaN"), 10**400, {1: 2}, object(), b"x", {"\ud83d\ude00": 1, "😀": 2}])
+def test_what_has_no_canonical_text_is_an_error(value: Any) -> None:
+    for write in (ecma.canonical, ecma.stringify):
+        with pytest.raises(ValueError, match=r"."):
+            write([value])
+
+
+@pytest.mark.req("F-084")
+def test_too_deep_a_tree_is_an_error_and_no_crash() -> None:
+    tree: Any = 1
+    for _ in range(100_000):
+        tree = [tree]
+    with pytest.raises(ValueError, match="deep"):
+        ecma.canonical(tree)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.req("F-084")
+def test_node_writes_the_same_text() -> None:
+    trees = [
+        {"b": 4.0, "10": [1e21, 1e-7, -0.0, 5e-324, 1.7976931348623157e308, 123456789012345680000.0, 2**53 + 1], "9": None},
+        {"4294967294": 1, "4294967295": 2, "01": 3, "2": 4, "__proto__": {"x": 1}, "é": "\u2028\ud800😀\x00\x7f"},
+        ["\udc00\ud800", {"": ""}, 0.1 + 0.2, 1e300 * 10, [[], {}]],
+    ]
+    code = f"const f = {SORTED}\nprocess.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0, 'utf8')).map(f)))"
+    done = subprocess.run(["node", "-e", code], input=json.dumps([json.dumps(tree) for tree in trees]), capture_output=True, text=True, check=True, timeout=60)
+    for tree, answer in zip(trees, json.loads(done.stdout), strict=True):
+        assert json.loads(answer) == [ecma.stringify(tree), ecma.canonical(tree)]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_node_exports_what_was_read(engine: Engine, tmp_path: Path) -> None:
+    text = (
+        "const ROOT = 'https://a.example'\nconst slug = (s) => s.toLowerCase().replaceAll(' ', '-')\nconst shared = { retries: 3, 2: 'b', 1: 'a' }\n"
+        "export const main = {\n  namespace: slug('Coin Desk'), root: ROOT, tags: ['b', 'a'].toSorted(), n: [0.1 + 0.2, 1e21, 2 ** 53, 0xff, 1_000],\n"
+        "  tools: Object.fromEntries(['x', 'y'].map((k, i) => [k, { ...shared, path: `${ROOT}/${k}`, i, run() {}, none: undefined, at: [, 1].at(-1) }]))\n}\n"
+        "main.tools.x.extra = [...'añ😀']\nexport const handlers = () => ({ x: { run: () => process.exit(1) } })\n"
+    )
+    put(tmp_path, "m.mjs", text)
+    code = "import('./m.mjs').then((m) => process.stdout.write(JSON.stringify([JSON.stringify(m.main), JSON.stringify(m.main.tools)])))"
+    done = subprocess.run(["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    found = read(engine, text)
+    assert [ecma.stringify(found.main), found.tools_text] == json.loads(done.stdout)

