@@ -251,15 +251,17 @@ def _write_findings(outputs: list[str], found: _Found) -> None:
         if path.endswith(".sarif"):
             from assay.reports.sarif import sarif  # only where it is asked for
 
-            document: Any = sarif([(_beside(schema.path), findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
+            document: Any = sarif([(_source(schema.path), findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
         else:
             document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
         with atomic_write(path) as stream:
             stream.write(protocol.document_bytes(document))
 
 
-def _beside(path: str) -> str:
+def _source(path: str) -> str:
     """A path as people below this folder write it, so that a code host finds the file in the repository."""
+    if "://" in path or not os.path.isfile(path):
+        return path if "://" in path else f"stdio://{path}"  # a live server has no file
     here = os.path.join(os.getcwd(), "")
     return path[len(here) :] if path.startswith(here) else path
 

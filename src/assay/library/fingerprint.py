@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 FAMILIES = ("workflow", "flowmcp")
 GOLDEN = os.path.join(BUILTIN, "golden")
+_FIRST_MEASURES = ("tests_passed", "latency", "cost")
+"""The measures of scoringSystem/1.0.0; one that is added changes no score."""
 
 
 def _golden(name: str) -> Iterator[Document]:
@@ -67,7 +69,7 @@ def scoring_fingerprint() -> str:
         profile = shelf.profile(run.workflow.profile or f"{run.workflow.family}@1")
         rubric = shelf.rubric(run.workflow.rubric) if run.workflow.rubric else None
         found.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
-        found.append([None if isinstance(taken, Undetermined) else taken for taken in (MEASURES[name].take(run) for name in MEASURES)])
+        found.append([None if isinstance(taken, Undetermined) else taken for taken in (MEASURES[name].take(run, {}) for name in _FIRST_MEASURES)])
     return digest(found)
 
 

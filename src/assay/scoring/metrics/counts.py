@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.records.evidence import Run
 
 
-def _tests(run: Run) -> Any:
+def _tests(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.tests is None or run.tests.fail_to_pass is None or run.tests.pass_to_pass is None:
         return Undetermined("the run does not carry both `tests.fail_to_pass` and `tests.pass_to_pass`")
     total = run.tests.fail_to_pass.total + run.tests.pass_to_pass.total

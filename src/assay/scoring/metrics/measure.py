@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from assay.records.evidence import Run
 
@@ -25,10 +25,21 @@ class Measure(NamedTuple):
     unit: str
     direction: str
     formula: str
+    """The formula that brings the raw score onto 0..1."""
     evidence: str
+    """What it looks at in a run."""
     absence: str
-    take: Callable[[Run], Any]
-    """The raw score, or `Undetermined`."""
+    """What it says when that is not there."""
+    take: Callable[[Run, Mapping[str, Any]], Any]
+    """The raw score, or `Undetermined`; the second argument is `params` with what the criterion overrides."""
+    range: str = "0..1"
+    params: Mapping[str, Any] = {}
+    """Its parameters with their defaults."""
+    citation: str = ""
+    """Where the definition comes from."""
+    determinism: str = "deterministic"
+    limits: str = ""
+    """What it cannot see."""
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""

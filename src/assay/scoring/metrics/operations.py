@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.records.evidence import Run
 
 
-def _latency(run: Run) -> Any:
+def _latency(run: Run, _params: Mapping[str, Any]) -> Any:
     return Undetermined("the run carries no `latency_ms`") if run.latency_ms is None else run.latency_ms
 
 
-def _cost(run: Run) -> Any:
+def _cost(run: Run, _params: Mapping[str, Any]) -> Any:
     return Undetermined("the run carries no `cost_usd`") if run.cost_usd is None else run.cost_usd
 
 
