@@ -108,6 +108,7 @@ CODES: dict[str, str] = {
     "FMC-013": "The clock stands before something that has already happened.",
     "FMC-014": "An entry of this moment is already there.",
     "FMC-015": "A node may not be graded now: it, or what it depends on, is rejected or blocked.",
+    "FMC-016": "Envelopes and options contradict each other.",
     "PRO-001": "A document is of an unknown scoring protocol, or of none.",
     "PRO-002": "A document of the scoring protocol is not of its shape.",
     "PRO-003": "A score of the protocol is no number from 1.0 to 5.0.",
@@ -130,6 +131,7 @@ CODES: dict[str, str] = {
     "IDX-006": "There is no such node in the tree.",
     "IDX-007": "A status or grade is none that exists.",
     "PRE-004": "A member of a selection is not stable yet.",
+    "LCK-006": "A lock was changed after it was taken, or cannot be read.",
     "LCK-005": "A lock overrides what may not be overridden.",
     "SEL-001": "A selection is not of its shape.",
     "SEL-002": "A selection has no members.",
@@ -225,6 +227,14 @@ class InputError(AssayError):
     def __init__(self, code: str, message: str, *, where: str = "", fix: str = "", faults: Sequence[Fault] = ()) -> None:
         super().__init__(code, message, where=where, fix=fix)
         self.faults = tuple(faults)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form; where there are several faults, each of them stands in it."""
+        made = super().as_dict()
+        error = made["error"]
+        if len(self.faults) > 1 and isinstance(error, dict):
+            error["faults"] = [fault.as_dict() for fault in self.faults]
+        return made
 
     def __str__(self) -> str:
         if not self.faults:

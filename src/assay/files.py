@@ -7,6 +7,7 @@ whole. What a document means is not known here.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -425,9 +426,19 @@ def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
     try:
         with os.fdopen(handle, "wb", buffering=1024 * 1024) as stream:
             yield stream, temporary
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
+"""What a disk says when it can take no more."""
 
 
 def _keep(stream: IO[bytes]) -> None:

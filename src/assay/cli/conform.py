@@ -11,7 +11,7 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
-from assay.files import atomic_write, parse_json, read_json
+from assay.files import atomic_write, parse_wide_json, read_json
 from assay.reports.documents import encode, pretty
 
 TOLERANCE = Decimal("1e-9")
@@ -29,7 +29,7 @@ def run(verb: str, argv: list[str]) -> int:
     results = [_run_case(case, base) for case in cases]
     if options.actual:
         with atomic_write(options.actual) as stream:
-            stream.write(pretty([{"name": result["name"], "op": result["op"], "actual": result["actual"]} for result in results]))
+            stream.write(_pretty([{"name": result["name"], "op": result["op"], "actual": result["actual"]} for result in results]))
     counts = {status: sum(result["status"] == status for result in results) for status in ("passed", "failed", "unsupported", "computed")}
     missing = sorted({result["op"] for result in results if result["status"] == "unsupported" and result["op"] in REQUIRED})
     if options.json:
@@ -74,7 +74,7 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
         actual = {"error": error.code, "message": error.message}
     except Exception as error:  # an operation never raises out of conform; a fault of ours is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
-    found["actual"] = parse_json(_encoded(actual))
+    found["actual"] = parse_wide_json(_encoded(actual))
     if "expected" not in case:
         found["status"] = "computed"
         return found
@@ -93,6 +93,13 @@ def _encoded(actual: Any) -> bytes:
         return encode(actual)
     except UnicodeEncodeError:  # half of a surrogate pair, which no UTF-8 text holds: it is written as its escape
         return json.dumps(actual, default=float).encode()
+
+
+def _pretty(document: Any) -> bytes:
+    try:
+        return pretty(document)
+    except UnicodeEncodeError:
+        return json.dumps(document, default=float, indent=2).encode() + b"\n"
 
 
 def differs(expected: Any, actual: Any, path: str = "") -> str | None:

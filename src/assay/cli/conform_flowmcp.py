@@ -95,12 +95,15 @@ def _veto_apply(given: Input) -> Output:
 
 
 def _eligibility(given: Input) -> Output:
-    found = st.stable_eligibility(_entries(given), given.get("threshold", st.STABLE_FROM))
+    found = st.stable_eligibility(_list(given, "entries"), given.get("threshold", st.STABLE_FROM))
     return {"eligible": found.eligible, "reason": found.reason, "nodeStatus": found.status}
 
 
 def _sequence(given: Input) -> Output:
-    fault = st.sequence_fault(_entries(given))
+    entries = given.get("entries")
+    if not isinstance(entries, list):
+        return {"valid": False, "error": "FMC-012"}
+    fault = st.sequence_fault(entries)
     return {"valid": fault is None, "error": fault.code if fault else None}
 
 
@@ -148,7 +151,11 @@ def _schemahash(given: Input) -> Output:
     text = given.get("fileBytesUtf8")
     if not isinstance(text, str):
         raise InputError("FMC-012", "'fileBytesUtf8' must be a text.")
-    return {"schemaHash": "sha256:" + sha256(text.encode("utf-8")).hexdigest()}
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError("FMC-012", "half of a surrogate pair has no UTF-8 bytes.") from None
+    return {"schemaHash": "sha256:" + sha256(data).hexdigest()}
 
 
 def _prompts(given: Input) -> Output:
@@ -156,8 +163,12 @@ def _prompts(given: Input) -> Output:
     if not isinstance(schema, dict):
         raise InputError("FMC-002", "the schema is no object.")
     tools = schema.get("tools")
+    try:
+        text = stringify({} if tools is None else tools)
+    except ValueError as error:
+        raise InputError("HSH-003", f"the tools cannot be written as JSON: {error}.") from None
     sentence = skill.get("whenToUse") if isinstance(skill, dict) else None
-    prompts = build_prompts(schema.get("description"), stringify({} if tools is None else tools), when_to_use=sentence if isinstance(sentence, str) else None)
+    prompts = build_prompts(schema.get("description"), text, when_to_use=sentence if isinstance(sentence, str) else None)
     return {"dimensions": [prompt["dimension"] for prompt in prompts], "prompts": prompts, "scoringInstructions": INSTRUCTIONS}
 
 
@@ -181,7 +192,7 @@ def _consume(given: Input) -> Output:
             document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}
         found = check_protocol(document)
         faults = score_faults(found.get("scores"))
-        if "scores" in given and isinstance(given["scores"], list) and given["scores"]:
+        if "scoresDoc" not in given and "file" not in given and isinstance(given.get("scores"), list) and given["scores"]:
             faults = [fault for fault in faults if fault[0] != "PRO-004"]  # bare numbers carry no dimension
         if faults:
             raise InputError(faults[0][0], faults[0][2])
@@ -212,8 +223,14 @@ def _annex(given: Input) -> Output:
         base = given.get("$base")
         if not isinstance(base, dict):
             raise InputError("CNF-001", "annex-base.json is not beside the vectors.")
-        entry = {**base, **(given.get("change") or {})}
-    valid = "form" not in entry and schema_valid(entry) if isinstance(entry, dict) else False
+        change = given.get("change")
+        if change is not None and not isinstance(change, dict):
+            raise InputError("FMC-012", "'change' must be an object.")
+        entry = {**base, **(change or {})}
+    try:
+        valid = isinstance(entry, dict) and "form" not in entry and schema_valid(entry)
+    except (ValueError, UnicodeEncodeError):  # what JSON cannot say is of no form
+        valid = False
     return {"schemaValid": valid, "semanticallyValid": valid and not semantic_faults(entry)}
 
 
@@ -227,7 +244,10 @@ def _selection_validate(given: Input) -> Output:
 
 
 def _crossref(given: Input) -> Output:
-    found = cross_references(_need(given, "L1"), _need(given, "L2"), _list(given, "L3"))
+    signposts, topics = _need(given, "L1"), _need(given, "L2")
+    if not all(isinstance(level, dict) and all(isinstance(body, str) for body in level.values()) for level in (signposts, topics)):
+        raise InputError("FMC-012", "L1 and L2 map names to texts.")
+    found = cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
     return {"ruleA": found.signposts_name_all_topics, "ruleB": found.use_cases_are_named, "dangling": list(found.dangling)}
 
 

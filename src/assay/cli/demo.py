@@ -12,10 +12,11 @@ from assay.errors import ExitCode, InputError
 from assay.files import Unread, atomic_write, read_json, stream_documents
 from assay.flowmcp.assess import assess
 from assay.flowmcp.checks import ModuleLists, run_checks, veto_of
+from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import hash8
 from assay.flowmcp.names import slug
 from assay.flowmcp.policy import SchemaRules
-from assay.flowmcp.protocol import check_scores, document_bytes, report_document, shown_text_of
+from assay.flowmcp.protocol import check_scores, report_document, shown_text_of
 from assay.flowmcp.reading.files import read_schema
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader

@@ -69,7 +69,7 @@ def run(argv: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as a shell says it of a program that SIGPIPE ended
     except KeyboardInterrupt:
-        sys.stderr.write("\nassay: interrupted; nothing was written.\n")
+        sys.stderr.write("\nassay: interrupted; every file that was written is whole, the rest was not begun.\n")
         return 130
     except RecursionError:
         _complain(AssayError("FIL-004", "the input nests too deep."), as_json=as_json)

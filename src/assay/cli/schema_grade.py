@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
-from assay.errors import ExitCode, Fault, InputError, UsageError
+from assay.errors import ExitCode, Fault, InputError, UsageError, printable
 from assay.files import atomic_create, atomic_write, read_json
 from assay.flowmcp import protocol
 from assay.flowmcp.assess import RULES, assess
 from assay.flowmcp.checks import run_checks, veto_of
+from assay.flowmcp.documents import document_bytes, script_bytes
 from assay.flowmcp.hashing import hash8
 from assay.flowmcp.intake import check_open, import_one, record_scores
-from assay.flowmcp.names import iso, report_name, slug
+from assay.flowmcp.names import iso, parse_iso, report_name, segment, slug
 from assay.flowmcp.policy import at_least
+from assay.flowmcp.record import SKEW
 from assay.flowmcp.status import letter_status
 from assay.flowmcp.tree import Tree
 from assay.flowmcp.versions import CURRENT
@@ -79,8 +81,12 @@ _Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
 def _refuse_twins(sources: inp.Sources) -> None:
     seen: dict[str, str] = {}
     for schema in sources.schemas:
+        segment(schema.namespace, "namespace")
+        segment(schema.base, "file name")
         if slug(schema.schema_id) in seen:
-            raise InputError("FMC-007", f"{schema.path} and {seen[slug(schema.schema_id)]} have one id: {schema.schema_id}.", fix="Rename one of the files.")
+            raise InputError(
+                "FMC-007", f"{schema.path} and {seen[slug(schema.schema_id)]} would have one folder: {slug(schema.schema_id)}.", fix="Rename one of the files."
+            )
         seen[slug(schema.schema_id)] = schema.path
 
 
@@ -91,11 +97,12 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now:
         document = protocol.prompts_document(schema, when_to_use=options.when_to_use)
         path = os.path.join(folder, "prompts.json")
         with atomic_write(path) as stream:
-            stream.write(protocol.document_bytes(document))
+            stream.write(script_bytes(document))
         state = {
             "schemaId": schema.schema_id,
             "schemaIdSlug": slug(schema.schema_id),
             "schemaHash": schema.file_sha256,
+            "promptsSha256": protocol.prompts_digest(document),
             "scoringProtocol": document["scoringProtocol"],
             "status": "prompts-emitted",
             "phases": {"promptsEmitted": iso(now), "scoresReceived": None, "gradeComputed": None, "reportWritten": None},
@@ -147,8 +154,14 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
     for name, (schema, _, _) in found.items():
         path = _scores_path(options.consume_scores, schema)
         try:
-            document = protocol.check_scores(read_json(path).tree, expected_slug=slug(name), where=path)
             state = _state(options.workdir, schema)
+            document = protocol.check_scores(
+                read_json(path, lone_surrogates=True).tree, expected_slug=slug(name), where=path, asked=state.get("promptsSha256") if state else None
+            )
+            if options.data and (parse_iso(document["timestamp"]) or now) > now + SKEW:
+                raise InputError(
+                    "FMC-013", f"it was scored at {document['timestamp']}, after now ({iso(now)}).", where=path, fix="Set the clock right, or pass --now."
+                )
             if state is not None and state.get("schemaHash") != schema.file_sha256:
                 raise InputError(
                     "PRO-006", "the schema has changed since its prompts were written.", where=path, fix="Write the prompts anew and score them again."
@@ -174,6 +187,10 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
         report = protocol.report_document(
             schema, document, findings, rules, now=now, started_at=started, hash8=_hash8(schema), veto=veto, checks=[check.document() for check in checks]
         )
+        entry = None
+        if tree is not None:  # first, because it may refuse
+            import_one(tree, schema, findings, now=now)
+            entry = record_scores(tree, schema, findings, document, veto=veto, now=now)
         path = _add_report(options.reports_dir, report, now)
         phases = {"promptsEmitted": started, "scoresReceived": document["timestamp"], "gradeComputed": iso(now), "reportWritten": iso(now)}
         _write_state(
@@ -185,23 +202,17 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
                 "scoringProtocol": document["scoringProtocol"],
                 "status": "reported",
                 "phases": phases,
+                "promptsSha256": state.get("promptsSha256") if state else None,
                 "report": os.path.abspath(path),
             },
         )
-        entry = None
-        if tree is not None:
-            import_one(tree, schema, findings, now=now)
-            entry = record_scores(tree, schema, findings, document, veto=veto, now=now)
         good = at_least(report["grade"], rules.policy.production_from) and report["validationPassed"] and veto is None
         passed = passed and good
         reports.append({"path": path, "passed": good, "report": report, **({"entry": entry} if entry else {})})
-        inp.progress(
-            "tools-aggregate-schema",
-            schema.base,
-            letter_status(report["grade"], stable_from=rules.policy.stable_from),
-            valid=report["validationPassed"],
-            written=True,
-        )
+        status = letter_status(report["grade"], stable_from=rules.policy.stable_from)
+        if tree is not None:
+            status = tree.node("tools-aggregate-schema", {"namespace": schema.namespace, "schema": schema.base}).status
+        inp.progress("tools-aggregate-schema", schema.base, status, valid=report["validationPassed"], written=True)
         inp.progress_count(count, len(found))
     _write_findings(outputs, found)
     if options.json:
@@ -228,7 +239,7 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any] | None:
 
 def _write_state(folder: str, state: dict[str, Any]) -> None:
     with atomic_write(os.path.join(folder, "state.json")) as stream:
-        stream.write(protocol.document_bytes(state))
+        stream.write(document_bytes(state))
 
 
 def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
@@ -239,7 +250,7 @@ def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
         path = os.path.join(folder, f"{name}.json")
         try:
             with atomic_create(path) as stream:
-                stream.write(protocol.document_bytes(report))
+                stream.write(document_bytes(report))
         except FileExistsError:
             continue
         return path
@@ -255,7 +266,7 @@ def _write_findings(outputs: list[str], found: _Found) -> None:
         else:
             document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
         with atomic_write(path) as stream:
-            stream.write(protocol.document_bytes(document))
+            stream.write(document_bytes(document))
 
 
 def _source(path: str) -> str:
@@ -309,7 +320,7 @@ def _score(argv: list[str]) -> int:
             where=source,
         )
         with atomic_write(target) as stream:
-            stream.write(protocol.document_bytes(scored.document))
+            stream.write(document_bytes(scored.document))
         results.append({"path": target, "scores": scored.document})
         for item in scored.spreads:
             if item.warning:
@@ -331,6 +342,8 @@ def _score(argv: list[str]) -> int:
 
 def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
     if not os.path.isdir(prompts):
+        if output and os.path.isdir(output):
+            raise UsageError("FIL-008", "is a directory.", where=output, fix="Name the file, as scores.json.")
         return [(prompts, output or os.path.join(os.path.dirname(prompts), "scores.json"))]
     names = sorted(name for name in os.listdir(prompts) if os.path.isfile(os.path.join(prompts, name, "prompts.json")))
     if not names:
@@ -443,17 +456,20 @@ def _print_findings(findings: list[SchemaFinding], checks: list[Check]) -> None:
     for finding in findings:
         where = f"line {finding.line}  " if finding.line is not None else ""
         level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
-        sys.stdout.write(f"  {level} {where}{finding.path}{': ' if finding.path else ''}{finding.message} {finding.fix} [{finding.rule}]\n")
+        told = f"{where}{finding.path}{': ' if finding.path else ''}{finding.message} {finding.fix}"
+        sys.stdout.write(f"  {level} {printable(told)} [{finding.rule}]\n")
     for check in checks:
         if check.outcome != "clean" and not (check.id == "tos-attached" and check.evidence.get("link") is None):  # the finding terms-missing says that already
-            sys.stdout.write(f"  {opt.paint(f'{check.outcome:<7}', 'red' if check.outcome == 'veto' else 'yellow', on=on)} {check.id}: {check.reason}\n")
+            sys.stdout.write(
+                f"  {opt.paint(f'{check.outcome:<7}', 'red' if check.outcome == 'veto' else 'yellow', on=on)} {check.id}: {printable(check.reason)}\n"
+            )
 
 
 def _print_left(sources: inp.Sources) -> None:
     for error in sources.unread:
         sys.stdout.write(f"refused  {error} [{error.code}]\n")
     for item in sources.skipped:
-        sys.stdout.write(f"skipped  {item.path}: {item.reason}\n")
+        sys.stdout.write(f"skipped  {printable(item.path)}: {printable(item.reason)}\n")
 
 
 def _print_report(item: dict[str, Any], found: tuple[ToolSchema, list[SchemaFinding], list[Check]]) -> None:
@@ -463,7 +479,7 @@ def _print_report(item: dict[str, Any], found: tuple[ToolSchema, list[SchemaFind
     grade = opt.paint(f"{report['grade']}{raw}", "green" if item["passed"] else "red", "bold", on=on)
     sys.stdout.write(f"{report['schemaId']}  {grade}  {protocol.shown_text_of(report['score'])}  {report['reason']}\n")
     for dimension in report["dimensions"]:
-        sys.stdout.write(f"  {dimension['dimension']:<11} {dimension['score']}  {str(dimension.get('reasoning', ''))[:120]}\n")
+        sys.stdout.write(f"  {dimension['dimension']:<11} {dimension['score']}  {printable(str(dimension.get('reasoning', ''))[:120])}\n")
     _print_findings([finding for finding in found[1] if finding.level == "error"], found[2])
     sys.stdout.write(f"  report {item['path']} · policy {report['policy']} · {report['scoringSystem']} · {report['gradingSystem']}\n")
     if "entry" in item:

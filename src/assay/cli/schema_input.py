@@ -78,7 +78,7 @@ def now_of(options: argparse.Namespace) -> datetime:
     if options.now is None:
         return datetime.now(UTC).replace(microsecond=0)
     found = parse_iso(options.now) or parse_stamp(options.now)
-    if found is None:
+    if found is None or not 1971 <= found.year <= 9998:
         raise UsageError("CLI-001", f"--now {options.now!r} is no time.", fix="Write 2026-05-18T03:16:00Z.")
     return found.astimezone(UTC)
 

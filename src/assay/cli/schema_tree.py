@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
-from assay.errors import ExitCode, InputError, UsageError
+from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import parse_json, read_json
 from assay.flowmcp import gate as gates
 from assay.flowmcp import index as idx
 from assay.flowmcp.checks import run_checks
 from assay.flowmcp.entry import TRIGGERS
+from assay.flowmcp.manifest import snapshot_of, tools_of
 from assay.flowmcp.names import FULL, PARTIAL
-from assay.flowmcp.status import letter_status
+from assay.flowmcp.selection import check_selection
 from assay.flowmcp.versions import CURRENT
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     import argparse
@@ -42,8 +44,6 @@ def _owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
     for name in names:
         hits = [pair for pair in known if pair[1] == name]
         if not hits:
-            from assay.registry import near_miss
-
             raise InputError("IDX-006", f"there is no namespace or selection '{name}'.{near_miss(name, [pair[1] for pair in known])}", where=tree.root)
         found += hits
     return found
@@ -68,6 +68,7 @@ def _import(argv: list[str]) -> int:
     if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
         document = read_json(options.path, lone_surrogates=True).tree
         if isinstance(document, dict) and "selectionId" in document:
+            check_selection(document, options.path)
             with tree.locked("selections", str(document["selectionId"])):
                 written = [tree.import_selection(document, options.path, now=now)]
                 tree.rebuild("selections", str(document["selectionId"]))
@@ -128,17 +129,22 @@ def _record(argv: list[str]) -> int:
     inp.add_clock(made)
     options = made.parse_args(argv)
     from assay.flowmcp.record import PLACE, Trigger, record
+    from assay.flowmcp.regrade import Place
 
     tree = inp.tree_of(options)
     envelopes = [_object(path) for path in options.files]
     catalogue = _object(options.questions) if options.questions else {}
+    if (options.issue or options.by) and not options.trigger:
+        raise UsageError("CLI-001", "--issue and --by say why something is graded again.", fix="Give --trigger user-report with them.")
     trigger = Trigger(options.trigger, options.issue, options.by) if options.trigger else None
     place = {name: getattr(options, name) for name in PLACE if getattr(options, name)}
-    path, built = record(tree, envelopes, place, now=inp.now_of(options), catalogue=catalogue, mode=options.mode, trigger=trigger, harness=options.harness)
+    path, names, built = record(
+        tree, envelopes, place, now=inp.now_of(options), catalogue=catalogue, mode=options.mode, trigger=trigger, harness=options.harness
+    )
     entry = parse_json(_bytes(path))
     grade = entry["aggregateGrade"]
-    status = "blocked" if entry.get("blocked") else "pending" if grade is None else letter_status(grade, stable_from=tree.rules.policy.stable_from)
-    inp.progress(entry["area"], str(place.get("tool") or place.get("skill") or place.get("schema") or entry["schemaId"]), status, valid=True, written=True)
+    status = tree.node(entry["area"], names).status
+    inp.progress(entry["area"], Place("", "", entry["area"], names).primitive, status, valid=True, written=True)
     inp.progress_count(1, 1)
     if options.json:
         opt.print_json({"path": path, "entry": entry, "notes": [*built.result.notes, *built.result.warnings] if built else []})
@@ -223,6 +229,7 @@ def _status(argv: list[str]) -> int:
     known: dict[str, dict[str, Any]] = {}
     found = []
     for kind, name in _owners(tree, options.names):
+        tree.home(kind, name)
         if kind == "providers":
             found.append(idx.namespace_index(tree.root, name, tree.rules, systems=tree.systems))
         else:
@@ -266,8 +273,9 @@ def _print_tree(index: dict[str, Any]) -> None:
         last = not any(row[0] == depth for row in below[: next((n for n, row in enumerate(below) if row[0] < depth), len(below))])
         stem = "" if depth == 1 else "│  " if any(row[0] == 1 for row in below) else "   "
         mark, colour = _MARK[node["status"]]
+        name = printable(name)
         raw = f" (raw {node['rawGrade']})" if node.get("rawGrade") not in (None, node.get("grade")) else ""
-        reason = f"  {node['reason']}" if node.get("reason") else ""
+        reason = f"  {printable(node['reason'])}" if node.get("reason") else ""
         sys.stdout.write(f"{stem}{'└─' if last else '├─'} {opt.paint(mark, colour, on=on)} {name}  {node['status']}  {node.get('grade', '-')}{raw}{reason}\n")
     for blocker in index["blockers"]:
         sys.stdout.write(f"   blocked: {blocker['node']}: {blocker['reason']}\n")
@@ -297,15 +305,8 @@ def _regrade(argv: list[str]) -> int:
         for outcome in regrade(tree, kind, name, options.trigger, now=now, issue=options.issue, requested_by=options.by)
     ]
     for count, outcome in enumerate(outcomes, 1):
-        area, _, primitive = outcome.place.label.partition("/")
-        status = (
-            letter_status(outcome.grade, stable_from=tree.rules.policy.stable_from)
-            if outcome.grade
-            else "pending"
-            if outcome.action == "regraded"
-            else outcome.action
-        )
-        inp.progress(area, primitive, status, valid=True, written=outcome.action == "regraded")
+        place = outcome.place
+        inp.progress(place.area, place.primitive, tree.node(place.area, place.names).status, valid=True, written=outcome.action == "regraded")
         inp.progress_count(count, len(outcomes))
     due = [outcome for outcome in outcomes if outcome.action == "due"]
     if options.json:
@@ -329,9 +330,13 @@ def _regrade(argv: list[str]) -> int:
     else:
         for item in outcomes:
             change = f"{item.before or '-'} -> {item.grade or 'pending'}" if item.action == "regraded" else ""
-            sys.stdout.write(f"{item.action:<9} {item.place.owner} {item.place.label}  {change}  {item.reason}\n".replace("    ", "  "))
+            sys.stdout.write(
+                "  ".join(part for part in (f"{item.action:<9}", item.place.owner, item.place.label, change, printable(item.reason)) if part) + "\n"
+            )
             if item.questions:
                 sys.stdout.write(f"          ask again: {', '.join(item.questions)}\n")
+        if not outcomes:
+            sys.stdout.write("nothing has been graded yet\n")
         if due:
             sys.stdout.write(f"{len(due)} due: answer them and run `assay schema record ... --trigger {options.trigger}`\n")
     return ExitCode.FAILED if due or any(item.action == "blocked" for item in outcomes) else ExitCode.PASSED
@@ -355,10 +360,14 @@ def _gate(argv: list[str]) -> int:
     results: list[gates.GateResult] = []
     for name in options.names:
         namespace, _, schema = name.partition(".")
-        _owners(tree, [namespace])
+        if all(kind == "selections" for kind, _ in _owners(tree, [namespace])):
+            raise UsageError("CLI-001", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
+        tree.home("providers", namespace)
         index = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)
         wanted = [schema] if schema else list(index["schemas"])
-        results += [_gate_schema(tree, namespace, one, index["schemas"].get(one), lists) for one in wanted]
+        if schema and schema not in index["schemas"]:
+            raise InputError("IDX-006", f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index['schemas'])}", where=tree.root)
+        results += [_gate_schema(tree, namespace, one, index, lists) for one in wanted]
         if not schema:
             results.append(gates.namespace_gate(namespace, index, tree.rules))
     passed = bool(results) and all(result.passed for result in results)
@@ -386,13 +395,13 @@ def _gate(argv: list[str]) -> int:
     return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
 
 
-def _gate_schema(tree: Tree, namespace: str, name: str, node: dict[str, Any] | None, lists: inp.Lists) -> gates.GateResult:
+def _gate_schema(tree: Tree, namespace: str, name: str, index: dict[str, Any], lists: inp.Lists) -> gates.GateResult:
     from assay.flowmcp.assess import assess
     from assay.flowmcp.hashing import hash8
     from assay.flowmcp.reading.files import read_schema
 
-    subject = f"{namespace}.{name}"
-    snapshot = idx.snapshot_of(os.path.join(tree.home("providers", namespace), name), name)
+    subject, node = f"{namespace}.{name}", index["schemas"].get(name)
+    snapshot = snapshot_of(os.path.join(tree.home("providers", namespace), name), name)
     if node is None or snapshot is None:
         return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None)
     path = os.path.join(tree.home("providers", namespace), name, snapshot.file)
@@ -402,7 +411,15 @@ def _gate_schema(tree: Tree, namespace: str, name: str, node: dict[str, Any] | N
         return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=str(error))
     if hash8(schema.main) != snapshot.hash8:
         return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=f"{snapshot.file} was changed: its hash is {hash8(schema.main)}")
-    return gates.schema_gate(subject, node, tree.rules, findings=assess(schema), checks=run_checks(schema, lists=lists.modules, aliases=lists.aliases))
+    return gates.schema_gate(
+        subject,
+        node,
+        tree.rules,
+        findings=assess(schema),
+        checks=run_checks(schema, lists=lists.modules, aliases=lists.aliases),
+        tools=list(tools_of(schema.main)),
+        rejected=gates.rejected_beside(index, name),
+    )
 
 
 def _export(argv: list[str]) -> int:

@@ -53,7 +53,7 @@ def aggregate(
     """
     best = check_tier(tier, rules)
     if veto is not None:
-        trigger = veto.get("triggeredBy") if isinstance(veto, dict) else veto
+        trigger = veto.get("triggeredBy") if isinstance(veto, dict) else None
         if trigger not in TRIGGERS:
             raise InputError("VET-001", f"{trigger!r} triggers no veto.{near_miss(str(trigger), TRIGGERS)}", fix=f"The triggers are {', '.join(TRIGGERS)}.")
         return Aggregate(REJECTED, None, None, "rejected", best, (f"veto: {trigger}",))

@@ -50,13 +50,18 @@ def age_score(dimension: object, age_days: object, score: object, *, limits: Map
     if age.num < 0:
         raise InputError("FMC-013", f"the answer is {age_days} days old: it was given after now.", fix="Set the clock right, or pass --now.")
     limit = limits.get(dimension) if isinstance(dimension, str) else None
-    over = limit is not None and age.num > limit * age.den and score != "n/a"
+    over = limit is not None and age.num > limit * age.den
     warning = RETENTION_WARNING if age.num > RETENTION_DAYS * age.den else None
     return Aged("stale" if over else score, warning)
 
 
-def age_answers(answers: list[dict[str, Any]], now: datetime, *, limits: Mapping[str, int] = LIMITS) -> tuple[list[dict[str, Any]], list[str]]:
-    """The answers as they stand now, and what to say about them. The answers that came in are not changed."""
+def age_answers(
+    answers: list[dict[str, Any]], now: datetime, *, limits: Mapping[str, int] = LIMITS, dimensions: Mapping[str, str] | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The answers as they stand now, and what to say about them. The answers that came in are not changed; n/a was no answer and does not age.
+
+    `dimensions` says what a question asks about where its id does not.
+    """
     aged, notes = [], []
     for answer in answers:
         question = str(answer.get("questionId"))
@@ -66,9 +71,10 @@ def age_answers(answers: list[dict[str, Any]], now: datetime, *, limits: Mapping
         if moment > now:
             raise InputError("FMC-013", f"{question} was answered at {answer['timestamp']}, after now ({iso(now)}).", fix="Set the clock right, or pass --now.")
         days = (now - moment) / timedelta(days=1)
-        found = age_score(dimension_of(question), days, answer.get("score"), limits=limits)
+        asked = (dimensions or {}).get(question) or dimension_of(question)
+        found = age_score(asked if answer.get("score") != "n/a" else None, days, answer.get("score"), limits=limits)
         if found.score != answer.get("score"):
-            notes.append(f"{question}: {answer.get('score')} is stale, answered {days:.0f} days ago (limit {limits[str(dimension_of(question))]})")
+            notes.append(f"{question}: {answer.get('score')} is stale, answered {days:.0f} days ago (limit {limits[str(asked)]})")
             answer = {**answer, "score": found.score}
         if found.warning:
             notes.append(f"{found.warning} {question}: answered {days:.0f} days ago, beyond the {RETENTION_DAYS} days for which answers are kept in use")

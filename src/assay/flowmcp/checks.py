@@ -6,11 +6,15 @@ any has not been cleared. The other two triggers, illegal content and a model's 
 
 from __future__ import annotations
 
+import os
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from assay.errors import InputError
+from assay.files import parse_json
+from assay.flowmcp.manifest import tools_of
 from assay.flowmcp.veto import make_veto
 
 if TYPE_CHECKING:
@@ -51,16 +55,34 @@ class ModuleLists(NamedTuple):
 def package_name(specifier: str) -> str:
     """The package that a module specifier asks for.
 
-    >>> [package_name(text) for text in ("node:fs", "@scope/pkg/deep.js", "npm:left-pad@1.3.0", "https://esm.sh/ethers@6.1.0/x")]
+    >>> [package_name(text) for text in ("node:fs", "@scope/pkg/deep.js", "npm:left-pad@1.3.0", "https://esm.sh/v135/ethers@6.1.0/x")]
     ['fs', '@scope/pkg', 'left-pad', 'ethers']
     """
-    text = specifier.removeprefix("node:").removeprefix("npm:").removeprefix("jsr:")
+    text = unquote(specifier).removeprefix("node:").removeprefix("npm:").removeprefix("jsr:")
     if "://" in text:
-        path = [part for part in urlsplit(text).path.split("/") if part]
-        text = "/".join(path[:2]) if path and path[0].startswith("@") else (path[0] if path else text)
-    parts = text.split("/")
+        parts = [part for part in text.split("://", 1)[1].split("/")[1:] if part]
+        while len(parts) > 1 and _SERVER_PATH.fullmatch(parts[0]):
+            parts.pop(0)
+        text = "/".join(parts) or text
+    parts = text.lstrip("*").split("/")
     name = "/".join(parts[:2]) if text.startswith("@") else parts[0]
     return name[:1] + name[1:].split("@")[0]
+
+
+_SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
+"""The parts of a module server's path that come before the package."""
+
+
+def _spellings(specifier: str) -> set[str]:
+    """Every name by which a list may know what a specifier asks for: were one left out, a bad module would get through by another address."""
+    text = unquote(specifier)
+    parts = [part.lstrip("*") for part in re.split(r"[/?#]", text.split("://", 1)[-1]) if part]
+    names = {specifier, text, package_name(specifier)}
+    for index, part in enumerate(parts):
+        names.add(part[:1] + part[1:].split("@")[0])
+        if part.startswith("@") and index + 1 < len(parts):
+            names.add(f"{part}/{parts[index + 1].split('@')[0]}")
+    return names
 
 
 def check_modules(schema: ToolSchema, lists: ModuleLists) -> Check:
@@ -78,7 +100,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> Check:
         return Check(
             "malicious-module", UNDETERMINED, f"there is no list of known bad modules to hold {len(outside)} against; give one with --bad-modules", evidence
         )
-    hits = {module.name: lists.bad[name] for module in outside for name in (module.name, package_name(module.name)) if name in lists.bad}
+    hits = {module.name: lists.bad[name] for module in outside for name in sorted(_spellings(module.name)) if name in lists.bad}
     if hits:
         named = "; ".join(f"{name}: {why}" for name, why in sorted(hits.items()))
         return Check("malicious-module", VETO, f"asks for a module that is known to be bad ({named})", {**evidence, "hits": hits})
@@ -94,90 +116,47 @@ def read_module_lists(tree: Any, where: str = "") -> ModuleLists:
     if not isinstance(tree, dict) or "bad" not in tree:
         raise InputError("FMC-012", "is no list of modules.", where=where, fix='Write {"bad": {"name": "why"}, "telemetry": ["name"]}.')
     bad = tree["bad"]
-    if isinstance(bad, list):
+    if isinstance(bad, list) and all(isinstance(name, str) for name in bad):
         bad = dict.fromkeys(bad, "on the list of known bad modules")
     if not isinstance(bad, dict) or not all(isinstance(name, str) and isinstance(why, str) for name, why in bad.items()):
         raise InputError("FMC-012", "'bad' must map names of modules to reasons.", where=where)
     telemetry = tree.get("telemetry", [])
-    if not isinstance(telemetry, list):
+    if not isinstance(telemetry, list) or not all(isinstance(name, str) for name in telemetry):
         raise InputError("FMC-012", "'telemetry' must be a list of names.", where=where)
-    return ModuleLists(bad, frozenset(map(str, telemetry)))
+    return ModuleLists(bad, frozenset(telemetry))
 
 
 # --- keys and domains ---------------------------------------------------------------------------------------------------------------------
 
-_GENERIC = frozenset(
-    [
-        "access",
-        "account",
-        "api",
-        "app",
-        "appid",
-        "application",
-        "auth",
-        "base",
-        "bearer",
-        "bot",
-        "client",
-        "code",
-        "credential",
-        "credentials",
-        "dev",
-        "developer",
-        "email",
-        "env",
-        "free",
-        "host",
-        "id",
-        "identifier",
-        "jwt",
-        "key",
-        "keys",
-        "login",
-        "mainnet",
-        "oauth",
-        "org",
-        "organization",
-        "password",
-        "personal",
-        "pin",
-        "premium",
-        "private",
-        "prod",
-        "production",
-        "project",
-        "public",
-        "pwd",
-        "refresh",
-        "rpc",
-        "sandbox",
-        "secret",
-        "server",
-        "session",
-        "sid",
-        "sign",
-        "signature",
-        "staging",
-        "subscription",
-        "tenant",
-        "test",
-        "testnet",
-        "token",
-        "url",
-        "user",
-        "username",
-        "v1",
-        "v2",
-        "v3",
-        "version",
-    ]
-)
-"""Words of a key's name that say what it is for, not whose it is."""
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[A-Za-z]*")
+
+class _Words(NamedTuple):
+    """What the words in a key's name mean; `data/owners.json` holds them."""
+
+    generic: frozenset[str]
+    """They say what a key is for, not whose it is."""
+    credential: frozenset[str]
+    """They make a parameter a secret: only a secret of another company is a veto."""
+    related: frozenset[str]
+    """They may stand beside a brand in the name of its own domain."""
+    known: dict[str, tuple[str, ...]]
+    """Well-known brands and the registrable domains of their owners. For these no likeness counts: only those domains are theirs."""
 
 
-def registrable_domain(host: str) -> str | None:
+@cache
+def _words() -> _Words:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "owners.json"), "rb") as stream:
+        found = parse_json(stream.read())
+    known = {brand: tuple(domains) for brand, domains in found["known"].items()}
+    return _Words(frozenset(found["generic"]), frozenset(found["credential"]), frozenset(found["related"]), known)
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+[A-Za-z]*")
+
+
+def registrable_domain(host: str, *, only_icann: bool = False) -> str | None:
     """The domain that its owner registered, by the public suffix list that ships offline; None for an address or a bare suffix.
+
+    A guest on a platform counts as an owner (`me.github.io`), unless only the suffixes of registries are asked for.
 
     >>> registrable_domain("pro-api.coinmarketcap.com"), registrable_domain("data.gov.uk")
     ('coinmarketcap.com', 'data.gov.uk')
@@ -188,93 +167,122 @@ def registrable_domain(host: str) -> str | None:
         raise InputError("FMC-006", "the list of public suffixes is not installed.", fix="pip install 'assay[flowmcp]'") from None
     if re.fullmatch(r"[\d.]+|\[?[0-9a-fA-F:]+\]?", host):
         return None
-    found = _suffixes(PublicSuffixList).privatesuffix(host.lower().rstrip("."))
+    lists = _suffixes(PublicSuffixList)
+    found = lists[only_icann].privatesuffix(host.lower().rstrip("."))
     return str(found) if found else None
 
 
 _LISTS: list[Any] = []
 
 
-def _suffixes(kind: Any) -> Any:
+def _suffixes(kind: Any) -> list[Any]:
     if not _LISTS:
-        _LISTS.append(kind())
-    return _LISTS[0]
+        _LISTS.extend((kind(), kind(only_icann=True)))
+    return _LISTS
 
 
 def brand_of(name: str) -> str:
     """The words of a key's name that say whose it is, joined; empty where it says nobody's.
 
-    >>> brand_of("CMC_API_KEY"), brand_of("API_KEY"), brand_of("coinGeckoApiKey")
+    >>> brand_of("CMC_API_KEY"), brand_of("API_KEY_V2"), brand_of("coinGeckoApiKey")
     ('cmc', '', 'coingecko')
     """
     words = [word.lower() for word in _WORDS.findall(name)]
-    return "".join(word for word in words if word not in _GENERIC and not word.isdigit())
+    return "".join(word for word in words if word not in _words().generic and not word.isdigit())
 
 
-def _belongs(brand: str, label: str) -> bool:
-    """Whether a brand is written in a domain's label, whole, in part or by its letters in order from the first."""
-    label = re.sub(r"[^a-z0-9]", "", label.lower())
-    if len(brand) < 2 or not label:
-        return brand == label
-    if brand in label or (len(label) >= 3 and label in brand):
-        return True
-    if brand[0] != label[0]:
-        return False
+def _only_related(text: str) -> bool:
+    """Whether a text is made of words that stand beside a brand, as `apidata`."""
+    return not text or any(text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related)
+
+
+def _owner(name: str, domain: str, aliases: Mapping[str, Iterable[str]]) -> str:
+    """Whether a server parameter belongs to a registrable domain: clean, veto, or undetermined where its name does not show it."""
+    brand = brand_of(name)
+    if not brand:
+        return UNDETERMINED
+    owned = {*aliases.get(brand, ()), *_words().known.get(brand, ())}
+    if domain in owned:
+        return CLEAN
+    if brand in _words().known:
+        return UNDETERMINED if registrable_domain(domain, only_icann=True) in owned else VETO  # a guest on its owner's platform may be anybody
+    label = re.sub(r"[^a-z0-9]", "", domain.split(".")[0])
+    short, long = sorted((brand, label), key=len)
+    if len(short) >= 3 and long.startswith(short):
+        return CLEAN if _only_related(long[len(short) :]) else UNDETERMINED
+    if brand == label:
+        return CLEAN
     letters = iter(label)
-    return all(sign in letters for sign in brand)
+    if brand[0] == label[:1] and 2 <= len(brand) <= 5 and all(sign in letters for sign in brand):
+        return UNDETERMINED  # an abbreviation of it, or of something else
+    secret = any(word.lower() in _words().credential for word in _WORDS.findall(name))
+    return VETO if secret else UNDETERMINED
 
 
 def check_key_domain(schema: ToolSchema, aliases: Mapping[str, Iterable[str]] | None = None) -> Check:
-    """Whether each server parameter of a schema belongs to the API it calls, by its registrable domain, or to the same company.
+    """Whether each server parameter of a schema belongs to every API it calls, by registrable domain, or to the same company.
 
     `aliases` maps a brand, as `brand_of` gives it, to the registrable domains of the same company.
     """
-    names = schema.main.get("requiredServerParams")
-    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    hosts = _hosts(schema.main)
-    if not names:
-        return Check("api-key-domain-mismatch", CLEAN, "the schema asks for no key", {"params": [], "domains": hosts})
+    asked = schema.main.get("requiredServerParams")
+    hosts, odd = _hosts(schema.main)
+    if asked is None or asked == []:
+        return Check(_KEYS, CLEAN, "the schema asks for no key", {"params": [], "domains": hosts})
+    if not isinstance(asked, list) or not all(isinstance(name, str) for name in asked):
+        return Check(_KEYS, UNDETERMINED, "requiredServerParams is no list of names", {"params": asked, "domains": hosts})
     try:
         domains = sorted({domain for host in hosts if (domain := registrable_domain(host)) is not None})
     except InputError as error:
-        return Check("api-key-domain-mismatch", UNDETERMINED, f"{error.message} {error.fix}", {"params": names, "domains": hosts})
-    evidence: dict[str, Any] = {"params": names, "domains": domains}
-    if not domains:
-        return Check("api-key-domain-mismatch", UNDETERMINED, "the schema names no domain to which a key could belong", evidence)
-    labels = [domain.split(".")[0] for domain in domains]
-    known = {brand: set(found) for brand, found in (aliases or {}).items()}
+        return Check(_KEYS, UNDETERMINED, f"{error.message} {error.fix}", {"params": asked, "domains": hosts})
+    evidence: dict[str, Any] = {"params": asked, "domains": domains}
+    if odd or not domains or any(registrable_domain(host) is None for host in hosts):
+        why = f"{odd[0]!r} can be read as two addresses" if odd else "the schema names no domain to which a key could belong"
+        return Check(_KEYS, UNDETERMINED, why, evidence)
     foreign, unclear = [], []
-    for name in names:
-        brand = brand_of(name)
-        if not brand:
-            unclear.append(name)
-        elif not any(_belongs(brand, label) for label in labels) and not known.get(brand, set()) & set(domains):
+    for name in asked:
+        found = {_owner(name, domain, aliases or {}) for domain in domains}
+        if found == {VETO} or (VETO in found and CLEAN not in found):
             foreign.append(name)
+        elif found != {CLEAN}:
+            unclear.append(name)
     if foreign:
         reason = f"{', '.join(foreign)} belongs neither to {', '.join(domains)} nor, by any alias given, to the same company"
-        return Check("api-key-domain-mismatch", VETO, reason, {**evidence, "foreign": foreign})
+        return Check(_KEYS, VETO, reason, {**evidence, "foreign": foreign})
     if unclear:
-        return Check("api-key-domain-mismatch", UNDETERMINED, f"{', '.join(unclear)} does not say whose key it is", {**evidence, "unclear": unclear})
-    return Check("api-key-domain-mismatch", CLEAN, f"every key belongs to {', '.join(domains)}", evidence)
+        return Check(
+            _KEYS,
+            UNDETERMINED,
+            f"{', '.join(unclear)} does not show that it belongs to {', '.join(domains)}; say so with --aliases",
+            {**evidence, "unclear": unclear},
+        )
+    return Check(_KEYS, CLEAN, f"every key belongs to {', '.join(domains)}", evidence)
 
 
-def _hosts(main: Mapping[str, Any]) -> list[str]:
-    """The hosts that a schema calls: its root, and any tool's own."""
+_KEYS = "api-key-domain-mismatch"
+
+
+def _hosts(main: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The hosts that a schema calls, its root and any tool's own; and the addresses that a browser reads otherwise than we do."""
     found = [main.get("root")]
-    tools = main.get("tools")
-    for tool in tools.values() if isinstance(tools, dict) else ():
+    for tool in tools_of(dict(main)).values():
         if isinstance(tool, dict):
             found += [tool.get("root"), tool.get("path")]
-    hosts = []
+    hosts: list[str] = []
+    odd = []
     for url in found:
-        if isinstance(url, str) and "://" in url:
-            try:
-                host = urlsplit(url).hostname
-            except ValueError:
-                host = None
-            if host and host not in hosts:
-                hosts.append(host)
-    return hosts
+        if not isinstance(url, str) or "//" not in url:
+            continue
+        plain = url.replace("{{", "").replace("}}", "")
+        try:
+            parts = urlsplit(plain)
+            host = parts.hostname
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if "\\" in url or "@" in parts.netloc or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url) or (host is None and "://" in url):
+            odd.append(url)
+        elif host and host not in hosts:
+            hosts.append(host)
+    return hosts, odd
 
 
 def check_terms(schema: ToolSchema) -> Check:
@@ -283,7 +291,7 @@ def check_terms(schema: ToolSchema) -> Check:
     if not isinstance(link, str) or "://" not in link:
         return Check("tos-attached", NOT_ATTACHED, "the schema links no terms of service", {"link": link if isinstance(link, str) else None})
     try:
-        own = {domain for host in _hosts(schema.main) if (domain := registrable_domain(host)) is not None}
+        own = {domain for host in _hosts(schema.main)[0] if (domain := registrable_domain(host)) is not None}
         theirs = registrable_domain(urlsplit(link).hostname or "")
     except (InputError, ValueError) as error:
         return Check("tos-attached", UNDETERMINED, str(error), {"link": link})

@@ -14,7 +14,8 @@ from assay.errors import Fault, InputError
 from assay.flowmcp.aggregate import Aggregate, aggregate_answers
 from assay.flowmcp.answers import EXCLUDED, LEGAL_DISCLAIMER, NA_REASONS, check_answer, dimension_of, shown
 from assay.flowmcp.names import AREAS, AUTONOMOUS, FULL, GROUP_BOUND, NON_DETERMINISTIC, PARTIAL, REJECTED, area_of, is_hash8, iso, stamp
-from assay.flowmcp.versions import CURRENT, Systems
+from assay.flowmcp.versions import CURRENT, KNOWN_GRADING, Systems
+from assay.flowmcp.veto import evidence_text
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -138,11 +139,15 @@ def recomputed(entry: dict[str, Any], rules: SchemaRules, systems: Systems = CUR
     return aggregate_answers(entry["gradings"], entry.get("gradingTier"), rules, veto=entry.get("categoricalVeto"))
 
 
-def consistency_faults(entry: dict[str, Any], rules: SchemaRules, again: Aggregate | None) -> list[str]:
+def consistency_faults(entry: dict[str, Any], rules: SchemaRules, again: Aggregate | None, systems: Systems = CURRENT) -> list[str]:
     """What does not add up in an entry of the right form: its id, and the grade that its own answers give. An entry edited by hand shows here."""
     found = []
     if not str(entry.get("gradingId")).startswith(f"{entry.get('schemaHash')}--"):
         found.append(f"gradingId is {entry.get('gradingId')} and does not begin with the schemaHash {entry.get('schemaHash')}.")
+    if entry.get("gradingSystem") != systems.grading and entry.get("gradingSystem") not in KNOWN_GRADING:
+        found.append(f"it was graded under {entry.get('gradingSystem')}, which nobody here knows.")
+    if any(_lacks_disclaimer(answer) for answer in entry.get("gradings", ())):
+        found.append(f'an opinion on terms stands without "{LEGAL_DISCLAIMER}".')
     if again is not None:
         stored = entry.get("aggregateGrade")
         lower = stored in rules.caps.values() and again.grade == "A" and entry.get("gradingTier") == GROUP_BOUND  # a small selection is capped further
@@ -258,7 +263,7 @@ def _check_answers(answers: Sequence[dict[str, Any]], area: str, mode: str, veto
             check_answer(answer)
         except InputError as error:
             raise InputError(error.code, f"{where}: {error.message}", fix=error.fix) from None
-        if dimension_of(where) == "legalAssessment" and LEGAL_DISCLAIMER not in f"{answer.get('reasoning')} {answer.get('evidence')}":
+        if _lacks_disclaimer(answer):
             raise InputError("GRD-021", f"{where}: an opinion on terms stands without its disclaimer.", fix=f'Say "{LEGAL_DISCLAIMER}" in its reasoning.')
         grader = answer.get("graderIdentity")
         if isinstance(grader, dict) and grader.get("kind") == "llm" and not answer.get("llmModel"):
@@ -271,6 +276,12 @@ def _check_answers(answers: Sequence[dict[str, Any]], area: str, mode: str, veto
         )
 
 
+def _lacks_disclaimer(answer: dict[str, Any]) -> bool:
+    """Whether an answer gives an opinion on terms without saying that it binds nobody."""
+    legal = dimension_of(str(answer.get("questionId"))) == "legalAssessment" and answer.get("score") != "n/a"
+    return legal and LEGAL_DISCLAIMER not in f"{answer.get('reasoning')} {answer.get('evidence')}"
+
+
 def regrading_trigger(kind: object, *, previous: object, now: datetime, issue: object = None, requested_by: object = None) -> dict[str, Any]:
     """Why a node is graded again, and which entry is superseded; that entry stays."""
     if kind not in TRIGGERS:
@@ -279,7 +290,8 @@ def regrading_trigger(kind: object, *, previous: object, now: datetime, issue: o
         raise InputError("GRD-018", "a re-grading names no entry that it supersedes.", fix="Give previousGradingId.")
     made: dict[str, Any] = {"triggeredBy": kind, "previousGradingId": previous, "timestamp": iso(now)}
     if kind == "user-report" and not (issue and requested_by):
-        raise InputError("GRD-019", "a re-grading by user report says neither what was reported nor by whom.", fix="Give --issue and --by.")
+        missing = " and ".join(name for name, given in (("what was reported (--issue)", issue), ("by whom (--by)", requested_by)) if not given)
+        raise InputError("GRD-019", f"a re-grading by user report does not say {missing}.")
     if issue:
         made["reportedIssue"] = issue
     if requested_by:
@@ -313,6 +325,8 @@ def blocked_entry(subject: Subject, reason: str, *, now: datetime, harness: str,
         "blocked": True,
         "blockedReason": reason,
     }
+    named = {"aboutHash": subject.about_hash, "selectionId": subject.selection_id, "persona": subject.persona, "skillId": subject.skill_id}
+    entry |= {key: value for key, value in named.items() if value is not None}
     return {**entry, "notes": [note]} if note else entry
 
 
@@ -366,14 +380,18 @@ def upgrade(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             changed["graderIdentity"] = {key: grader[key] for key in ("kind", "name", "version") if key in grader}
             if grader.get("llmModel"):
                 changed.setdefault("llmModel", grader["llmModel"])
+        if "questionId" not in changed and isinstance(changed.get("dimension"), str):
+            changed["questionId"] = f"Q-{changed['dimension']}"
         if changed.get("score") == "n/a" and "naReason" not in changed:
             changed["naReason"] = NA_REASONS[0]
             notes.append(f"{changed.get('questionId')}: n/a without a reason was read as {NA_REASONS[0]}")
-        if "questionId" not in changed and isinstance(changed.get("dimension"), str):
-            changed["questionId"] = f"Q-{changed['dimension']}"
         answers.append({key: value for key, value in changed.items() if key in _STRICT_ANSWER})
     made["gradings"] = answers
     made.setdefault("categoricalVeto", None)
+    veto = made["categoricalVeto"]
+    if isinstance(veto, dict) and isinstance(veto.get("evidence"), dict):
+        made["categoricalVeto"] = {**veto, "evidence": evidence_text(veto["evidence"])}
+        notes.append("the evidence of the veto was an object; it is its text now")
     return made, notes
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files import atomic_write, parse_json
-from assay.flowmcp.ecma import stringify
+from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import namespace_hash
-from assay.flowmcp.names import GRADINGS, LETTERS, REJECTED, file_stamp, is_hash8, latest, stamp
-from assay.flowmcp.node import CHANGED, Node, judge, node_document, read_entries
+from assay.flowmcp.manifest import read_manifest, snapshot_of
+from assay.flowmcp.names import GRADINGS, LETTERS, REJECTED, stamp
+from assay.flowmcp.node import CHANGED, Home, Node, judge, node_document, read_entries
+from assay.flowmcp.policy import better
 from assay.flowmcp.selection import is_member_id, member_ids, namespaces_of, size_outcome
 from assay.flowmcp.status import (
     BLOCKED,
@@ -29,7 +31,7 @@ from assay.flowmcp.status import (
     rollup_status,
     schema_status,
 )
-from assay.flowmcp.versions import CURRENT, Systems
+from assay.flowmcp.versions import CURRENT, Systems, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 INDEX = "index.json"
 INDEX_VERSION = 2
 MIN_TESTS = 3
+FEW_TESTS = "fewer-than-three-tests"
 _LOCK_SLOT = "@lock@"
 
 
@@ -79,12 +82,15 @@ def index_fault(index: object) -> InputError | None:
     for path, node in _nodes(index):
         if isinstance(node, dict) and "status" in node and node["status"] not in NODE_STATUSES:
             return InputError("IDX-007", f"{path}.status is {node['status']!r}; a node is {', '.join(NODE_STATUSES)}.")
-    if "namespace" not in index and "selectionId" not in index:
+    if index.get("namespace") is None and index.get("selectionId") is None:
         return InputError("IDX-001", "neither namespace nor selectionId is there.")
-    needed = ["updatedAt", "status", *(["description", "skills"] if "namespace" in index else [])]
+    needed = ["updatedAt", "status", *(["description", "skills"] if index.get("namespace") is not None else [])]
     for key in needed:
-        if key not in index:
+        if index.get(key) is None:
             return InputError("IDX-001", f"{key} is missing.")
+    for key, kind in (("namespace", str), ("selectionId", str), ("updatedAt", str), ("skills", dict), ("schemas", dict), ("members", dict)):
+        if index.get(key) is not None and not isinstance(index[key], kind):
+            return InputError("IDX-002", f"{key} is of the wrong kind.")
     for path, node in _nodes(index):
         if not isinstance(node, dict):
             return InputError("IDX-002", f"{path} is no object.")
@@ -127,27 +133,6 @@ def _visible(folder: str) -> list[str]:
         return []
 
 
-class Snapshot(NamedTuple):
-    """The newest version of a primitive in the tree."""
-
-    file: str
-    hash8: str
-    moment: datetime
-
-
-def snapshot_of(folder: str, name: str) -> Snapshot | None:
-    """The newest `<name>--<time>--<hash8>.<ext>` in a folder."""
-    try:
-        newest = latest(os.listdir(folder), name)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if newest is None:
-        return None
-    found = newest.rsplit(".", 1)[0].rsplit("--", 1)[-1]
-    moment = file_stamp(newest)
-    return Snapshot(newest, found, moment) if is_hash8(found) and moment is not None else None
-
-
 def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems = CURRENT) -> dict[str, Any]:
     """The index of a namespace, from its folder in the tree."""
     home = os.path.join(root, "providers", namespace)
@@ -159,8 +144,8 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     about_hash: str | None = None
     tools_total = tools_stable = 0
 
-    def node(folder: str, area: str, live: str | None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(folder, (area,), rules, systems=systems), live, rules)
+    def node(folder: str, area: str, live: str | None, tool: str | None = None) -> tuple[Node, dict[str, Any]]:
+        found = judge(read_entries(Home(folder, (area,), namespace, tool), rules, systems=systems), live, rules)
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -171,14 +156,22 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             members[name] = snapshot.hash8
             gathered.moments.append(snapshot.moment)
         whole, shown = node(folder, "tools-aggregate-schema", live)
+        try:
+            manifest = read_manifest(folder, snapshot) if snapshot else None
+        except InputError as error:
+            manifest, whole = None, Node(BLOCKED, reason=error.message)
+            shown = {"status": BLOCKED, "reason": error.message}
+        if snapshot is None and _was_imported(folder):
+            whole = whole._replace(status=BLOCKED if whole.status != NODE_REJECTED else whole.status, reason="its snapshot is gone")
+            shown = node_document(whole, home, live_hash=None)
         tools: dict[str, Any] = {}
         statuses = []
-        for tool in _visible(os.path.join(folder, "tools")):
+        for tool in sorted(manifest.tools) if manifest else _visible(os.path.join(folder, "tools")):
             inside = os.path.join(folder, "tools", tool)
-            one, document = node(inside, "single-test", live)
-            if one.status == PENDING and one.entry is None and (few := _too_few_tests(inside, tool)) is not None:
-                one = Node(BLOCKED, reason=few)
-                document = {"status": BLOCKED, "reason": few}
+            one, document = node(inside, "single-test", live, tool)
+            if one.status != NODE_REJECTED and manifest and manifest.tools[tool]["tests"] < MIN_TESTS:
+                one = one._replace(status=BLOCKED, reason=FEW_TESTS)
+                document = node_document(one, home, live_hash=live)
             gathered.take(f"schemas.{name}.tools.{tool}", one, document)
             tools[tool] = document
             statuses.append(one.status)
@@ -210,19 +203,24 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             skills[f"{name}.{skill}"] = document
         about_folder = os.path.join(folder, "resources", "about")
         page = snapshot_of(about_folder, "about")
-        if page is not None or os.path.isdir(os.path.join(about_folder, GRADINGS)):
-            about_hash = page.hash8 if page else about_hash
+        declared = manifest.about_hash if manifest else page.hash8 if page else None
+        if declared is not None or (manifest is None and os.path.isdir(os.path.join(about_folder, GRADINGS))):
+            about_hash = declared or about_hash
             abouts.append(node(about_folder, "about-namespace", live))
 
     bound = namespace_hash(members, about_hash) if members else None
     description, description_shown = node(home, "namespace-description", bound)
     whole, whole_shown = node(home, "tools-aggregate-namespace", bound)
     if abouts:
-        about, about_shown = max(abouts, key=lambda pair: (pair[0].newest is not None, pair[0].newest or 0, pair[1].get("ref", "")))
+        worst = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)
+        for one, document in abouts:
+            gathered.take("about", one, document)
+        about, about_shown = min(abouts, key=lambda pair: (worst.index(pair[0].status), pair[1].get("ref", "")))
     else:
         about = Node(BLOCKED, reason="no-about") if members else Node(PENDING)
         about_shown = node_document(about, home, live_hash=None)
-    for path, one, document in (("about", about, about_shown), ("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
+        gathered.take("about", about, about_shown)
+    for path, one, document in (("description", description, description_shown), ("namespaceAggregate", whole, whole_shown)):
         gathered.take(path, one, document)
     graded = sum(item["status"] in (GRADED, STABLE) for item in skills.values())
     summary = {
@@ -247,18 +245,9 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     )
 
 
-def _too_few_tests(folder: str, tool: str) -> str | None:
-    """Why a tool cannot be graded in full yet, where its definition in the tree says so."""
-    snapshot = snapshot_of(folder, tool)
-    if snapshot is None:
-        return None
-    try:
-        with open(os.path.join(folder, snapshot.file), "rb") as stream:
-            definition = parse_json(stream.read())
-    except (OSError, ValueError) as error:
-        return f"its definition cannot be read: {error}"
-    tests = definition.get("tests") if isinstance(definition, dict) else None
-    return None if isinstance(tests, list) and len(tests) >= MIN_TESTS else "fewer-than-three-tests"
+def _was_imported(folder: str) -> bool:
+    """Whether a schema without a snapshot once had one: a grade that cannot be held against its source does not stand."""
+    return any(name.startswith("_manifest--") for name in os.listdir(folder))
 
 
 def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
@@ -267,8 +256,8 @@ def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any],
     made["status"] = rollup_status(gathered.statuses)
     if grade is not None:
         made["grade"] = grade
-    scoring = sorted({pair[0] for pair in gathered.versions})
-    grading = sorted({pair[1] for pair in gathered.versions})
+    scoring = sorted({pair[0] for pair in gathered.versions}, key=version_key)
+    grading = sorted({pair[1] for pair in gathered.versions}, key=version_key)
     if gathered.versions:
         made["scoringSystem"], made["gradingSystem"] = scoring[-1], grading[-1]
         summary = {**summary, "scoringSystem": scoring[-1], "gradingSystem": grading[-1]}
@@ -313,18 +302,21 @@ def selection_index(
             gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
 
     def node(folder: str, areas: tuple[str, ...]) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(folder, areas, rules, systems=systems), live, rules)
+        found = judge(read_entries(Home(folder, areas, selection=selection_id), rules, systems=systems), live, rules)
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
     whole, whole_shown = node(home, ("selection-aggregate",))
     size = size_outcome(len(namespaces_of(listed)), rules)
-    if size == "n/a" and whole.entry is None:
-        whole = Node(
-            BLOCKED,
-            reason=f"{len(namespaces_of(listed))} namespaces are fewer than {rules.policy.selection.graded_from}: a selection of this size has no grade",
-        )
-        whole_shown = {"status": BLOCKED, "reason": whole.reason}
+    count, sizes = len(namespaces_of(listed)), rules.policy.selection
+    reason = None
+    if size == "n/a":
+        reason = f"{count} namespaces are fewer than {sizes.graded_from}: a selection of this size has no grade"
+    elif count < sizes.uncapped_from and "grade" in whole_shown and whole_shown["grade"] != REJECTED and better(whole_shown["grade"], sizes.capped_at):
+        reason = f"{count} namespaces are fewer than {sizes.uncapped_from}: a selection of this size cannot be {whole_shown['grade']}"
+    if reason is not None and whole.status != NODE_REJECTED:
+        whole = whole._replace(status=BLOCKED, reason=reason)
+        whole_shown = node_document(whole, home, live_hash=live)
     skills: dict[str, Any] = {}
     for skill in _visible(os.path.join(home, "skills")):
         one, document = node(os.path.join(home, "skills", skill), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"))
@@ -373,11 +365,9 @@ def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: Sch
 
 def index_bytes(index: dict[str, Any], lock: bytes | None = None) -> bytes:
     """An index as its file holds it; `lock` is the frozen part, put in as the bytes it is."""
-    import msgspec  # its formatter indents
-
     if lock is None:
-        return msgspec.json.format(stringify(index).encode(), indent=2) + b"\n"
-    text = msgspec.json.format(stringify({**index, "lockSnapshot": _LOCK_SLOT}).encode(), indent=2) + b"\n"
+        return document_bytes(index)
+    text = document_bytes({**index, "lockSnapshot": _LOCK_SLOT})
     return text.replace(f'"lockSnapshot": "{_LOCK_SLOT}"'.encode(), b'"lockSnapshot": ' + lock)
 
 

@@ -8,10 +8,10 @@ from assay.errors import InputError
 from assay.flowmcp.checks import CLEAN, GRADER, VETO
 from assay.flowmcp.entry import Subject, build_entry, regrading_trigger
 from assay.flowmcp.hashing import hash8
+from assay.flowmcp.manifest import flowmcp_version
 from assay.flowmcp.names import DETERMINISTIC, NEUTRAL, NON_DETERMINISTIC, iso
 from assay.flowmcp.node import judge
-from assay.flowmcp.status import NODE_REJECTED
-from assay.flowmcp.tree import OWN_HARNESS, Tree, Written, flowmcp_version
+from assay.flowmcp.tree import OWN_HARNESS, Tree, Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ VALIDATION_GRADER = {"kind": "script", "name": "assay-schema-validation", "versi
 
 def import_one(tree: Tree, schema: ToolSchema, findings: Sequence[SchemaFinding], *, now: datetime) -> Written:
     """Put one schema into the tree and make the index of its namespace anew."""
+    tree.check_import(schema)
     with tree.locked("providers", schema.namespace):
         written = tree.import_schema(schema, findings, now=now)
         tree.rebuild("providers", schema.namespace)
@@ -33,18 +34,18 @@ def import_one(tree: Tree, schema: ToolSchema, findings: Sequence[SchemaFinding]
 
 
 def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[Check]) -> None:
-    """Refuse to grade a rejected schema, unless the check that rejected it is determined now. A veto of a person or a model is lifted only by `record`."""
+    """Refuse to grade a rejected schema, unless every check that rejected it is determined now. A veto of a person or a model is lifted only by `record`."""
+    tree.check_import(schema)
     node = tree.node(AREA, {"namespace": schema.namespace, "schema": schema.base})
-    if node.status != NODE_REJECTED or node.entry is None:
-        return
-    trigger = node.entry["categoricalVeto"]["triggeredBy"]
-    by_us = node.entry["categoricalVeto"]["graderIdentity"] == GRADER
-    if not by_us or not any(check.id == trigger and check.outcome in (CLEAN, VETO) for check in checks):
-        raise InputError(
-            "FMC-015",
-            f"{schema.schema_id} is rejected ({trigger}).",
-            fix="Only a whole new evaluation lifts a veto: `assay schema record --mode full --trigger ...`.",
-        )
+    for entry in node.vetoes:
+        veto = entry["categoricalVeto"]
+        by_us = veto["graderIdentity"] == GRADER
+        if not by_us or not any(check.id == veto["triggeredBy"] and check.outcome in (CLEAN, VETO) for check in checks):
+            raise InputError(
+                "FMC-015",
+                f"{schema.schema_id} is rejected ({veto['triggeredBy']}).",
+                fix="Only a whole new evaluation lifts a veto: `assay schema record --mode full --trigger ...`.",
+            )
 
 
 def record_scores(
@@ -94,8 +95,8 @@ def record_scores(
         stored = tree.stored(AREA, names)
         node = judge(stored, None, tree.rules)
         trigger = None
-        if node.status == NODE_REJECTED and node.entry is not None and veto is None:
-            trigger = regrading_trigger("scheduled", previous=node.entry["gradingId"], now=now)  # a whole new evaluation, which names what it lifts
+        if node.vetoes and veto is None:
+            trigger = regrading_trigger("scheduled", previous=node.vetoes[-1]["gradingId"], now=now)  # a whole new evaluation, which names what it lifts
         harness = str(scores["harness"].get("name") or OWN_HARNESS)
         built = build_entry(subject, answers, tree.rules, now=now, harness=harness, veto=veto, trigger=trigger, systems=tree.systems)
         path = tree.write_entry(built.entry, names, now=now)

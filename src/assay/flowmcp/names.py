@@ -61,13 +61,15 @@ AREAS: dict[str, Area] = {
 """The eleven areas, a closed list: a new one is a new grading system."""
 
 GRADINGS = "_gradings"
+MAX_SEGMENT = 120
+"""The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name adds time and hash."""
 ROOTS = ("providers", "selections", "shared-lists")
 
-_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}Z")
-_READ_STAMP = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2})-(\d{2})(?:-(\d{2})(?:[-.](\d{1,6}))?)?Z")
+_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z")
+_READ_STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2})-([0-9]{2})(?:-([0-9]{2})(?:[-.]([0-9]{1,6}))?)?Z")
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PERSONA = re.compile(r"[a-z][a-z0-9-]*")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _HASH8 = re.compile(r"[a-f0-9]{8}")
 
 
@@ -85,9 +87,14 @@ def area_of(name: object) -> Area:
 
 def segment(value: object, what: str) -> str:
     """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never a slash."""
-    if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or len(value) > 200:
+    if value is None or value == "":
+        raise InputError("FMC-012", f"no {what} is named.", fix=f"Give the {what}.")
+    if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or "--" in value or len(value) > MAX_SEGMENT:
+        said = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:60]}... ({len(str(value))} signs)"
         raise InputError(
-            "FMC-007", f"the {what} {value!r} cannot be part of a file name.", fix="Use letters, digits, '.', '_' and '-', beginning with a letter or digit."
+            "FMC-007",
+            f"the {what} {said} cannot be part of a file name.",
+            fix=f"Use letters, digits, '.', '_' and single '-', beginning with a letter or digit, at most {MAX_SEGMENT} signs.",
         )
     return value
 

@@ -7,19 +7,19 @@ lift it. A rejected node is lifted only by a full grading that names the rejecti
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
 from assay.flowmcp.entry import EXTENDED_FORM, consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
-from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp
+from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
 from assay.flowmcp.versions import CURRENT, Systems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from assay.flowmcp.aggregate import Aggregate
     from assay.flowmcp.policy import SchemaRules
@@ -39,6 +39,16 @@ class Stored(NamedTuple):
     """What its answers come to, computed anew."""
 
 
+class Home(NamedTuple):
+    """Where a node lies, and so what its entries must be about."""
+
+    folder: str
+    areas: tuple[str, ...]
+    namespace: str | None = None
+    tool: str | None = None
+    selection: str | None = None
+
+
 def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]:
     """The grading files of some areas in the `_gradings` of a folder, oldest first by the time in their names."""
     found = []
@@ -54,16 +64,22 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
     return sorted(found)
 
 
-def read_entries(folder: str, areas: Sequence[str], rules: SchemaRules, *, systems: Systems = CURRENT) -> list[Stored]:
-    """The entries of a node, oldest first, each checked."""
-    return [read_entry(os.path.join(folder, GRADINGS, name), moment, rules, systems=systems) for moment, name in entry_files(folder, areas)]
+def read_entries(home: Home, rules: SchemaRules, *, systems: Systems = CURRENT) -> list[Stored]:
+    """The entries of a node, each checked, oldest first by the time in their own ids: renaming a file does not make it newer."""
+    inside = os.path.join(home.folder, GRADINGS)
+    if os.path.islink(inside):
+        return [Stored(inside, datetime.min.replace(tzinfo=UTC), None, "is a link; a grading tree holds none")]
+    stored = [read_entry(os.path.join(inside, name), moment, home, rules, systems=systems) for moment, name in entry_files(home.folder, home.areas)]
+    return sorted(stored, key=lambda item: (item.moment, item.path))
 
 
-def read_entry(path: str, moment: datetime, rules: SchemaRules, *, systems: Systems = CURRENT) -> Stored:
+def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems = CURRENT) -> Stored:
     """One entry: of the published form, of the extended one, or of the older form of the reference program."""
     try:
-        if os.path.islink(path) or os.path.getsize(path) > MAX_ENTRY:
-            return Stored(path, moment, None, "is a link or too large to be an entry")
+        if os.path.islink(path):
+            return Stored(path, moment, None, "is a link; a grading tree holds none")
+        if os.path.getsize(path) > MAX_ENTRY:
+            return Stored(path, moment, None, f"is larger than {MAX_ENTRY // 2**20} MiB")
         with open(path, "rb") as stream:
             tree = parse_json(stream.read())
     except (OSError, ValueError) as error:
@@ -76,13 +92,28 @@ def read_entry(path: str, moment: datetime, rules: SchemaRules, *, systems: Syst
         tree, _ = upgrade(tree)
         if not schema_valid(tree):
             return Stored(path, moment, None, "does not have the published form of an entry")
+    moment = parse_stamp(str(tree["gradingId"]).partition("--")[2]) or moment
     again = None
     try:
         again = recomputed(tree, rules, systems)
-        wrong = semantic_faults(tree) or consistency_faults(tree, rules, again)
+        wrong = _misplaced(tree, path, home) or semantic_faults(tree) or consistency_faults(tree, rules, again, systems)
     except InputError as error:
         wrong = [str(error)]
     return Stored(path, moment, tree, wrong[0] if wrong else None, again)
+
+
+def _misplaced(entry: dict[str, Any], path: str, home: Home) -> list[str]:
+    """Whether an entry lies where it does not belong: a good entry must not be worth anything in another node's folder."""
+    if entry["area"] != os.path.basename(path).partition("--")[0]:
+        return [f"grades the area {entry['area']}"]
+    namespace, _, tail = str(entry["schemaId"]).partition(".")
+    if home.namespace is not None and namespace != home.namespace:
+        return [f"grades {entry['schemaId']}, another namespace"]
+    if home.tool is not None and tail != home.tool:
+        return [f"grades {entry['schemaId']}, another tool"]
+    if home.selection is not None and entry.get("selectionId") != home.selection:
+        return [f"grades the selection {entry.get('selectionId')}"]
+    return []
 
 
 class Node(NamedTuple):
@@ -95,9 +126,11 @@ class Node(NamedTuple):
     reason: str | None = None
     newest: datetime | None = None
     versions: frozenset[tuple[str, str]] = frozenset()
-    """Every pair of versions among the entries."""
+    """The versions of the entry that decides."""
     result: Aggregate | None = None
     """What the answers of the deciding entry come to."""
+    vetoes: tuple[dict[str, Any], ...] = ()
+    """The rejecting entries that nothing has lifted."""
 
 
 def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -> Node:
@@ -105,39 +138,37 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -
     if not stored:
         return Node(PENDING)
     newest = stored[-1].moment
-    versions = frozenset((str(item.entry.get("scoringSystem")), str(item.entry.get("gradingSystem"))) for item in stored if item.entry)
+    versions: frozenset[tuple[str, str]] = frozenset()
     spoiled = next((item for item in stored if item.fault is not None), None)
     if spoiled is not None:
         return Node(BLOCKED, None, spoiled.path, f"{os.path.basename(spoiled.path)}: {spoiled.fault}", newest, versions)
     known: set[str] = set()
     current: Stored | None = None
-    rejected_by: str | None = None
+    open_vetoes: dict[str, Stored] = {}
     for item in stored:
         entry = item.entry
         assert entry is not None
         trigger = entry.get("regradingTrigger")
         previous = trigger.get("previousGradingId") if isinstance(trigger, dict) else None
         if previous is not None and previous not in known:
-            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: supersedes {previous}, which is gone", newest, versions)
-        known.add(str(entry["gradingId"]))
+            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: supersedes {previous}, which is gone", newest)
+        own = str(entry["gradingId"])
+        if own in known:
+            return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: there is another entry with the id {own}", newest)
+        known.add(own)
         if entry["gradingMode"] == PARTIAL:
             if current is None or current.entry is None or entry.get("aggregateGrade") != current.entry.get("aggregateGrade"):
-                return Node(
-                    BLOCKED,
-                    entry,
-                    item.path,
-                    f"{os.path.basename(item.path)}: {'PRT-003' if current is None else 'PRT-004'} not allowed here",
-                    newest,
-                    versions,
-                )
+                code = "PRT-003 the first grading is partial" if current is None else "PRT-004 a partial grading changed the grade"
+                return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {code}", newest)
             continue
-        if rejected_by is not None and previous != rejected_by:
-            continue  # a rejection stands until a grading names it as superseded
-        rejected_by = str(entry["gradingId"]) if entry.get("aggregateGrade") == REJECTED else None
-        current = item
+        open_vetoes.pop(str(previous), None)  # each veto is lifted by a grading that names it, and by nothing else
+        if entry.get("aggregateGrade") == REJECTED:
+            open_vetoes[own] = item
+        current = list(open_vetoes.values())[-1] if open_vetoes else item
     assert current is not None
     assert current.entry is not None
     entry = current.entry
+    versions = frozenset([(str(entry.get("scoringSystem")), str(entry.get("gradingSystem")))])
     if entry.get("blocked"):
         return Node(BLOCKED, entry, current.path, str(entry.get("blockedReason")), newest, versions)
     if entry.get("aggregateGrade") is None:
@@ -145,7 +176,8 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -
     found = letter_status(entry["aggregateGrade"], stable_from=rules.policy.stable_from)
     if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
         return Node(PENDING, entry, current.path, CHANGED, newest, versions)
-    return Node(found, entry, current.path, None, newest, versions, current.result)
+    vetoes = tuple(item.entry for item in open_vetoes.values() if item.entry is not None)
+    return Node(found, entry, current.path, None, newest, versions, current.result, vetoes)
 
 
 def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
+from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.flowmcp.aggregate import aggregate
 from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS, shown
-from assay.flowmcp.ecma import stringify
 from assay.flowmcp.names import AUTONOMOUS, is_schema_id, iso, parse_iso, slug
 from assay.flowmcp.versions import CURRENT, SCORING_PROTOCOL, Systems
 from assay.registry import near_miss
@@ -64,11 +64,9 @@ def prompts_document(schema: ToolSchema, *, when_to_use: str | None = None) -> d
     }
 
 
-def document_bytes(document: dict[str, Any]) -> bytes:
-    """A document of the protocol as its file holds it; any text a JavaScript string can hold survives."""
-    import msgspec  # its formatter indents; what it is given is already text
-
-    return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
+def prompts_digest(document: dict[str, Any]) -> str:
+    """The digest of what a judge was asked; scores that carry it cannot be taken for those of other prompts."""
+    return digest([document["scoringInstructions"], [prompt["prompt"] for prompt in document["prompts"]]])
 
 
 def check_protocol(document: object, where: str = "") -> dict[str, Any]:
@@ -147,10 +145,15 @@ def _score_fault(score: object) -> str | None:
     return None if LOWEST * value.den <= value.num <= HIGHEST * value.den else f"is {score}, outside 1.0 to 5.0; it is refused, not clamped."
 
 
-def check_scores(document: object, *, expected_slug: str, where: str = "") -> dict[str, Any]:
-    """A `scores.json` for that schema, or every fault it has. An unknown protocol is refused before anything else is looked at."""
+def check_scores(document: object, *, expected_slug: str, where: str = "", asked: str | None = None) -> dict[str, Any]:
+    """A `scores.json` for that schema, or every fault it has. An unknown protocol is refused before anything else is looked at.
+
+    `asked` is the digest of the schema's prompts as they are now; scores that state another are of another version of it.
+    """
     found = check_protocol(document, where)
     faults = []
+    if asked is not None and found.get("promptsSha256", asked) != asked:
+        faults.append(("PRO-006", "promptsSha256", "these scores were given to other prompts: the schema has changed since. Score the new prompts."))
     if found.get("schemaIdSlug") != expected_slug:
         faults.append(("PRO-005", "schemaIdSlug", f"is {found.get('schemaIdSlug')!r}; these scores are for another schema than '{expected_slug}'."))
     for key in ("creator", "harness"):

@@ -7,24 +7,29 @@ time) must stand in the envelope or in a catalogue of questions: nothing is defa
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files import parse_json
 from assay.flowmcp.answers import dimension_of
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
-from assay.flowmcp.index import namespace_index, snapshot_of
-from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, is_hash8, parse_iso
-from assay.flowmcp.node import judge, last_full, read_entries
+from assay.flowmcp.index import MIN_TESTS, namespace_index
+from assay.flowmcp.manifest import snapshot_of
+from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, iso, parse_iso, segment
+from assay.flowmcp.node import Home, judge, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
-from assay.flowmcp.status import BLOCKED, NODE_REJECTED, STABLE
+from assay.flowmcp.status import NODE_REJECTED, STABLE
+from assay.flowmcp.versions import version_key
 from assay.flowmcp.veto import make_veto
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from assay.flowmcp.tree import Tree
+
+SKEW = timedelta(minutes=5)
+"""How far the clock of a grader may be ahead of ours."""
 
 PLACE = ("namespace", "schema", "tool", "skill", "selection")
 
@@ -57,7 +62,7 @@ def terms_score(status: object) -> str:
     return "pass" if http_score(status) == "pass" else "stale"
 
 
-def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], *, area: str) -> list[dict[str, Any]]:
+def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], *, area: str, now: datetime) -> list[dict[str, Any]]:
     """The answers of an envelope with everything an entry needs, or the first thing that is missing."""
     answers = envelope.get("answers", envelope.get("gradings"))
     if not isinstance(answers, list) or not answers or not all(isinstance(item, dict) for item in answers):
@@ -66,6 +71,8 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
     for answer in answers:
         question = str(answer.get("questionId"))
         known = catalogue.get(question, {})
+        if not isinstance(known, dict):
+            raise InputError("FMC-012", f"{question}: the catalogue does not hold an object for it.", fix='Write {"weight": 1, "determinism": "..."}.')
         whole = {
             "questionId": answer.get("questionId"),
             "score": answer.get("score"),
@@ -84,8 +91,8 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
             due = terms_score(evidence["httpStatus"]) if dimension_of(question) in ("tosMatch", "legalAssessment") else http_score(evidence["httpStatus"])
             if whole["score"] is None:
                 whole["score"] = due
-            elif whole["score"] == "pass" and due != "pass":
-                raise InputError("SCO-021", f"{question}: HTTP {evidence['httpStatus']} is scored pass.", fix="Only 200 passes.")
+            elif due != "pass" and whole["score"] not in ("fail", "stale", "n/a", 1):
+                raise InputError("SCO-021", f"{question}: HTTP {evidence['httpStatus']} is scored {whole['score']}.", fix="Only 200 passes.")
         for key in ("weight", "determinism", "graderIdentity", "timestamp"):
             if whole[key] is None:
                 raise InputError(
@@ -93,14 +100,51 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
                     f"{question}: no {key}.",
                     fix=f"Give it in the answer, in the envelope{' or in --questions' if key in ('weight', 'determinism') else ''}; it is never guessed.",
                 )
-        if parse_iso(whole["timestamp"]) is None:
+        moment = parse_iso(whole["timestamp"])
+        if moment is None:
             raise InputError("FMC-012", f"{question}: {whole['timestamp']!r} is no time with a zone.")
+        if moment > now + SKEW:
+            raise InputError("FMC-013", f"{question} was answered at {whole['timestamp']}, after now ({iso(now)}).", fix="Set the clock right, or pass --now.")
         if whole["determinism"] == NON_DETERMINISTIC and whole["selectionContext"] is None and not area_of(area).persona:
             whole["selectionContext"] = {"groupId": area, "personaIds": [NEUTRAL]}
         if whole["determinism"] == DETERMINISTIC:
             whole["selectionContext"] = answer.get("selectionContext")
         made.append({key: value for key, value in whole.items() if value is not None})
     return made
+
+
+def _agreed(values: Iterable[Any], what: str) -> Any:
+    """The one value that all who say it agree on; None where nobody says it. Two answers to one question are refused, not chosen from."""
+    found: list[Any] = []
+    for value in values:
+        if value is not None and value not in found:
+            found.append(value)
+    if len(found) > 1:
+        raise InputError("FMC-016", f"the {what} is {' and '.join(map(repr, found))}.", fix="Envelopes and options must agree.")
+    return found[0] if found else None
+
+
+def _place(envelopes: Sequence[Mapping[str, Any]], given: Mapping[str, str], area: str) -> dict[str, str]:
+    """The names of the node, from the options and the envelopes, which must agree."""
+    also = {"skill": "skillId", "selection": "selectionId"}
+    names = {}
+    for key in PLACE:
+        value = _agreed([given.get(key), *(item.get(key) for item in envelopes), *(item.get(also.get(key, key)) for item in envelopes)], key)
+        if value is not None:
+            names[key] = segment(value, key)
+    stated = _agreed([item.get("schemaId") for item in envelopes], "schemaId")
+    if stated is not None and area_of(area).tier != GROUP_BOUND and isinstance(stated, str):
+        namespace, _, tail = stated.partition(".")
+        for key, value in (("namespace", namespace), ("tool", tail if area == "single-test" else None)):
+            if value and names.setdefault(key, segment(value, key)) != value:
+                raise InputError("FMC-016", f"the {key} is {names[key]!r} and the schemaId says {value!r}.", fix="Envelopes and options must agree.")
+    needed = [part[1:-1] for part in area_of(area).folder.split("/") if part.startswith("{")]
+    missing = [key for key in needed if key not in names]
+    if missing:
+        raise InputError(
+            "FMC-012", f"the area {area} needs a {' and a '.join(missing)}.", fix=f"Give {', '.join('--' + key for key in missing)}, or say it in the envelope."
+        )
+    return names
 
 
 def record(
@@ -113,58 +157,53 @@ def record(
     mode: str = FULL,
     trigger: Trigger | None = None,
     harness: str | None = None,
-) -> tuple[str, Built | None]:
-    """Write one entry from the envelopes of one area, and make the indexes anew. The path of the entry, and what it came to."""
-    first = envelopes[0]
-    area = area_of(first.get("area"))
-    if any(item.get("area") != area.name for item in envelopes):
-        raise InputError("FMC-012", "the envelopes are of several areas.", fix="Record one area at a time.")
+) -> tuple[str, dict[str, str], Built | None]:
+    """Write one entry from the envelopes of one area, and make the index anew. The path of the entry, its place, and what it came to."""
+    area = area_of(_agreed([item.get("area") for item in envelopes], "area"))
     for item in envelopes:
         _check_envelope(item, tree)
-    names = {key: str(value) for key in PLACE if (value := place.get(key) or first.get(key)) is not None}
-    if area.skill:
-        names.setdefault("skill", str(first.get("skillId")))
-    if area.tier == GROUP_BOUND:
-        names.setdefault("selection", str(first.get("selectionId")))
-    kind, name = ("selections", names.get("selection", "")) if area.tier == GROUP_BOUND else ("providers", names.get("namespace", ""))
-    with tree.locked(kind, name):
+    names = _place(envelopes, place, area.name)
+    tree.check_place(area.name, names)
+    kind, owner = ("selections", names["selection"]) if area.tier == GROUP_BOUND else ("providers", names["namespace"])
+    said = _agreed([harness, *(_harness(item) for item in envelopes)], "harness")
+    if not isinstance(said, str) or not said:
+        raise InputError("FMC-012", "the envelope names no harness.", fix="Say what drove the evaluation: harness in the envelope, or --harness.")
+    persona = _agreed([item["persona"] for item in envelopes if isinstance(item.get("persona"), dict)], "persona")
+    given = _agreed([item.get("schemaHash") for item in envelopes], "schemaHash")
+    blocker = _agreed([item.get("blocker") for item in envelopes], "blocker")
+    vetoes = [item["categoricalVeto"] for item in envelopes if item.get("categoricalVeto") is not None]
+    if not all(isinstance(veto, dict) for veto in vetoes):
+        raise InputError("VET-002", "a veto is an object.", fix="Give triggeredBy, evidence, graderIdentity and, for ai-security-veto, reasoning.")
+    with tree.locked(kind, owner):
         stored = tree.stored(area.name, names)
         live = tree.live_hash(area.name, names)
-        given = next((item["schemaHash"] for item in envelopes if item.get("schemaHash") is not None), None)
-        if given is not None and live is not None and given != live:
+        if live is None:
+            raise InputError("IDX-006", f"the tree holds no snapshot of {owner}.", where=tree.root, fix="Import it first: `assay schema import`.")
+        if given is not None and given != live:
             raise InputError("PRO-006", f"the answers are about {given}, and the tree holds {live}.", fix="Grade what the tree holds now.")
-        own = live or given
-        if not is_hash8(own):
-            raise InputError(
-                "IDX-006", "the tree holds no snapshot of what is graded, and the envelope names no schemaHash.", fix="Import it first: `assay schema import`."
-            )
-        tail = names.get("tool") or names.get("schema") or (names.get("selection") if area.tier == GROUP_BOUND else names.get("namespace"))
         subject = Subject(
-            schema_id=str(first.get("schemaId") or f"{names.get('namespace') or names.get('selection')}.{tail}"),
+            schema_id=_schema_id(area.name, names, owner),
             area=area.name,
-            schema_hash=str(own),
-            version=str(first.get("version") or "unknown"),
-            about_hash=first.get("aboutHash"),
-            selection_id=names.get("selection") if area.tier == GROUP_BOUND else None,
-            persona=first.get("persona") if isinstance(first.get("persona"), dict) else None,
-            skill_id=names.get("skill") if area.skill else None,
+            schema_hash=live,
+            version=_agreed([*(item.get("version") for item in envelopes), _version(tree, area.tier, names)], "version") or "unknown",
+            about_hash=_agreed([item.get("aboutHash") for item in envelopes], "aboutHash"),
+            selection_id=names["selection"] if area.tier == GROUP_BOUND else None,
+            persona=persona,
+            skill_id=names["skill"] if area.skill else None,
         )
-        said = harness or first.get("harness")
-        if isinstance(said, dict):
-            said = said.get("name")
-        if not isinstance(said, str) or not said:
-            raise InputError("FMC-012", "the envelope names no harness.", fix="Say what drove the evaluation: harness in the envelope, or --harness.")
-        if first.get("blocker") is not None:
-            entry = blocked_entry(subject, str(first["blocker"]), now=now, harness=said, systems=tree.systems, note=str(first.get("reason", "")))
+        if blocker is not None:
+            reason = next((str(item["reason"]) for item in envelopes if item.get("reason")), "")
+            entry = blocked_entry(subject, str(blocker), now=now, harness=said, systems=tree.systems, note=reason)
             path = tree.write_entry(entry, names, now=now)
-            _rebuild(tree, kind, name)
-            return path, None
-        veto = next((item["categoricalVeto"] for item in envelopes if item.get("categoricalVeto")), None)
-        if veto is not None:
+            tree.rebuild(kind, owner)
+            return path, names, None
+        veto = None
+        if vetoes:
+            raised = vetoes[0]
             veto = make_veto(
-                veto.get("triggeredBy"), evidence=veto.get("evidence"), grader=veto.get("graderIdentity"), reasoning=veto.get("reasoning"), now=now
+                raised.get("triggeredBy"), evidence=raised.get("evidence"), grader=raised.get("graderIdentity"), reasoning=raised.get("reasoning"), now=now
             )
-        answers = [answer for item in envelopes for answer in complete_answers(item, catalogue or {}, area=area.name)]
+        answers = [answer for item in envelopes for answer in complete_answers(item, catalogue or {}, area=area.name, now=now)]
         before = judge(stored, live, tree.rules)
         cap = _check_allowed(tree, area.name, area.tier, names, before.status, mode, trigger)
         previous = last_full(stored)
@@ -172,7 +211,7 @@ def record(
         if trigger is not None:
             if previous is None:
                 raise InputError("GRD-018", "there is nothing to grade again.", fix="Leave --trigger out for a first grading.")
-            superseded = before.entry if before.status == NODE_REJECTED and before.entry else previous
+            superseded = before.vetoes[-1] if before.vetoes else previous
             linked = regrading_trigger(trigger.kind, previous=superseded["gradingId"], now=now, issue=trigger.issue, requested_by=trigger.requested_by)
         built = build_entry(
             subject,
@@ -188,8 +227,32 @@ def record(
             cap=cap,
         )
         path = tree.write_entry(built.entry, names, now=now)
-        _rebuild(tree, kind, name)
-    return path, built
+        tree.note_dimensions(
+            {question: known["dimension"] for question, known in (catalogue or {}).items() if isinstance(known, dict) and "dimension" in known}
+        )
+        tree.rebuild(kind, owner)
+    return path, names, built
+
+
+def _harness(envelope: Mapping[str, Any]) -> Any:
+    said = envelope.get("harness")
+    return said.get("name") if isinstance(said, dict) else said
+
+
+def _schema_id(area: str, names: Mapping[str, str], owner: str) -> str:
+    return f"{owner}.{names['tool'] if area == 'single-test' else names.get('schema', owner)}"
+
+
+def _version(tree: Tree, tier: str, names: Mapping[str, str]) -> str | None:
+    """The FlowMCP version of what is graded, as its manifest has it; of a whole namespace the highest."""
+    if tier == GROUP_BOUND:
+        return None
+    found = tree.manifests(names["namespace"])
+    one = found.get(names["schema"]) if "schema" in names else None
+    if one is not None:
+        return one.version
+    stated = sorted((manifest.version for manifest in found.values() if manifest and manifest.version != "unknown"), key=version_key)
+    return stated[-1] if stated else None
 
 
 def _check_envelope(envelope: Mapping[str, Any], tree: Tree) -> None:
@@ -221,25 +284,35 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
                 "FMC-015", "the selection has no About page, which is its domain knowledge.", fix="Declare resources.about in the selection and import it."
             )
         _check_level(tree, area, names["selection"])
-        listed = [str(item) for item in _members(tree, names)]
+        lock = tree.lock_of(names["selection"])
+        check_ready(lock)
+        listed = [str(member.get("schemaId")) for member in (lock or {}).get("members", [])]
         if size_outcome(len(namespaces_of(listed)), tree.rules) == "n/a":
             raise InputError("FMC-015", f"a selection of {len(namespaces_of(listed))} namespaces is too small to be graded.")
-        check_ready(_lock(tree, names["selection"]))
         return size_cap(len(namespaces_of(listed)), tree.rules)
-    if area == "single-test":
-        return None
+    if mode == FULL and area == "single-test":
+        manifest = tree.manifests(names["namespace"]).get(names["schema"])
+        if manifest is not None and manifest.tools[names["tool"]]["tests"] < MIN_TESTS:
+            raise InputError("FMC-015", f"the tool has fewer than {MIN_TESTS} tests.", fix="Add tests and import it again; or record a partial grading.")
     found = namespace_index(tree.root, names["namespace"], tree.rules, systems=tree.systems)
-    if area == "about-namespace":
-        names = {"namespace": names["namespace"]}  # the page speaks for all schemas of the namespace
-    schemas = found["schemas"] if "schema" not in names else {names["schema"]: found["schemas"].get(names["schema"], {"tools": {}, "status": BLOCKED})}
-    for schema, node in schemas.items():
-        rejected = [tool for tool, inner in node["tools"].items() if inner["status"] == NODE_REJECTED]
-        if rejected or ("schema" not in names and node["status"] == NODE_REJECTED):
-            named = f"{schema}.{rejected[0]}" if rejected else schema
-            raise InputError("FMC-015", f"{named} is rejected by a veto; what depends on it is not graded.", fix="Remove it, or evaluate it anew in full.")
-        if area == "about-namespace" and node["status"] != STABLE:
+    own = f"{names['schema']}.{names['tool']}" if area == "single-test" else names.get("schema") if area == "tools-aggregate-schema" else None
+    for schema, node in found["schemas"].items():
+        if area in ("single-test", "tools-aggregate-schema", "namespace-skills") and schema != names["schema"]:
+            continue
+        rejected = [f"{schema}.{tool}" for tool, inner in node["tools"].items() if inner["status"] == NODE_REJECTED]
+        rejected += [schema] if node["toolsAggregate"]["status"] == NODE_REJECTED else []
+        others = [name for name in rejected if name != own]
+        if others:
+            raise InputError("FMC-015", f"{others[0]} is rejected by a veto; what depends on it is not graded.", fix="Remove it, or evaluate it anew in full.")
+        if area in ("about-namespace",) and node["status"] != STABLE:
             raise InputError("PRE-004", f"{schema} is {node['status']}, not stable.", fix="Grade the schemas of the namespace first.")
+        if area in _WHOLE and node["toolsAggregate"].get("reason") == "validation-failed":
+            raise InputError("PRE-004", f"{schema} does not pass its validation.", fix="Mend and import it first, or remove it.")
     return None
+
+
+_WHOLE = ("tools-aggregate-namespace", "namespace-description", "namespace-skills")
+"""The areas that speak for schemas that must be sound before."""
 
 
 def _check_level(tree: Tree, area: str, selection: str) -> None:
@@ -249,20 +322,7 @@ def _check_level(tree: Tree, area: str, selection: str) -> None:
         return
     folder = os.path.join(tree.home("selections", selection), "skills")
     skills = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    held = [skill for skill in skills if last_full(read_entries(os.path.join(folder, skill), (before,), tree.rules, systems=tree.systems)) is not None]
+    homes = [Home(os.path.join(folder, skill), (before,), selection=selection) for skill in skills]
+    held = [home for home in homes if last_full(read_entries(home, tree.rules, systems=tree.systems)) is not None]
     if not held:
         raise InputError("FMC-015", f"no {before} of the selection is graded yet.", fix=f"Grade the skills of {before} first.")
-
-
-def _members(tree: Tree, names: Mapping[str, str]) -> list[str]:
-    lock = _lock(tree, names["selection"])
-    return [str(member.get("schemaId")) for member in lock.get("members", [])] if lock else []
-
-
-def _lock(tree: Tree, selection: str) -> dict[str, Any] | None:
-    data = tree.frozen(selection)
-    return parse_json(data) if data is not None else None
-
-
-def _rebuild(tree: Tree, kind: str, name: str) -> None:
-    tree.rebuild(kind, name)

@@ -17,6 +17,7 @@ from assay.flowmcp.names import AREAS, GRADINGS
 from assay.flowmcp.node import Node, judge
 from assay.flowmcp.selection import namespaces_of, size_cap
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED
+from assay.flowmcp.versions import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,8 +49,12 @@ class Place(NamedTuple):
     @property
     def label(self) -> str:
         """As progress lines name it: `area/primitive`."""
-        last = self.names.get("tool") or self.names.get("skill") or self.names.get("schema") or self.owner
-        return f"{self.area}/{last}"
+        return f"{self.area}/{self.primitive}"
+
+    @property
+    def primitive(self) -> str:
+        """The thing itself: the tool, skill or schema, else the namespace or selection."""
+        return next((self.names[key] for key in ("tool", "skill", "schema", "selection", "namespace") if key in self.names), self.owner)
 
 
 class Outcome(NamedTuple):
@@ -109,10 +114,15 @@ def regrade(
     wanted = None if areas is None else set(areas)
     outcomes = []
     with tree.locked(kind, owner):
-        for place in list(places(tree, kind, owner)):
-            if wanted is None or place.area in wanted:
-                outcomes.append(_regrade_node(tree, place, trigger, now, changes, issue, requested_by))
-        tree.rebuild(kind, owner)
+        try:
+            for place in list(places(tree, kind, owner)):
+                if wanted is None or place.area in wanted:
+                    try:
+                        outcomes.append(_regrade_node(tree, place, trigger, now, changes, issue, requested_by))
+                    except InputError as error:  # one node that cannot be graded again does not keep the others from it
+                        outcomes.append(Outcome(place, "blocked", f"{error} [{error.code}]"))
+        finally:
+            tree.rebuild(kind, owner)
     return outcomes
 
 
@@ -148,7 +158,7 @@ def _regrade_node(
         systems = systems._replace(grading=entry["gradingSystem"]) if entry["gradingSystem"] != systems.grading else systems
         notes = [f"scored anew under {systems.scoring}"]
     else:
-        answers, notes = age_answers(entry["gradings"], now)
+        answers, notes = age_answers(entry["gradings"], now, dimensions=tree.dimensions())
         if answers == entry["gradings"]:
             return Outcome(place, "current", notes[0] if notes else "nothing has aged", grade=entry["aggregateGrade"])
     return _write(tree, place, node, entry, answers, systems, trigger, now, "; ".join(notes), issue, requested_by)
@@ -184,10 +194,7 @@ def _write(
     linked = regrading_trigger(trigger, previous=entry["gradingId"], now=now, issue=issue, requested_by=requested_by)
     cap = None
     if place.kind == "selections":
-        data = tree.frozen(place.owner)
-        from assay.files import parse_json
-
-        members = [str(member.get("schemaId")) for member in parse_json(data).get("members", [])] if data else []
+        members = [str(member.get("schemaId")) for member in (tree.lock_of(place.owner) or {}).get("members", [])]
         cap = size_cap(len(namespaces_of(members)), tree.rules)
     built = build_entry(subject, answers, tree.rules, now=now, harness=entry.get("harness", STRICT_HARNESS), trigger=linked, systems=systems, cap=cap)
     path = tree.write_entry(built.entry, place.names, now=now)
@@ -200,7 +207,8 @@ def _questions(entry: dict[str, Any]) -> tuple[str, ...]:
 
 def _rescored(entry: dict[str, Any], changes: Sequence[ScoringChange], target: str) -> tuple[list[dict[str, Any]], list[str]]:
     """The answers under a newer scoring system, and the questions that must be asked anew. Without knowledge of what changed, all of them."""
-    steps = [change for change in changes if _newer(change.version, entry["scoringSystem"]) and not _newer(change.version, target)]
+    between = [change for change in changes if _newer(change.version, entry["scoringSystem"]) and not _newer(change.version, target)]
+    steps = sorted(between, key=lambda change: version_key(change.version))
     if not any(change.version == target for change in steps):
         return [], list(_questions(entry))
     made, due = [], []
@@ -217,8 +225,4 @@ def _rescored(entry: dict[str, Any], changes: Sequence[ScoringChange], target: s
 
 
 def _newer(version: str, than: str) -> bool:
-    return _parts(version) > _parts(than)
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("/")[2].split("."))
+    return version_key(version) > version_key(than)

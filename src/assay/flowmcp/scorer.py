@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
+import threading
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,7 +22,7 @@ from assay.errors import InputError, UsageError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
 from assay.flowmcp.names import iso, stamp
-from assay.flowmcp.protocol import check_prompts, score_faults
+from assay.flowmcp.protocol import check_prompts, prompts_digest, score_faults
 from assay.flowmcp.versions import SCORING_PROTOCOL
 
 if TYPE_CHECKING:
@@ -58,26 +61,44 @@ class CommandJudge:
 
     def ask(self, instructions: str, prompt: str) -> bytes:
         """Run the command once for one prompt."""
-        with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
+        with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder, tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+            asked.write(f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"))
+            asked.seek(0)
             try:
-                done = subprocess.run(  # noqa: S603  # the user names the judge; it gets the prompt as data, never as a command
-                    self.argv,
-                    input=f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"),
-                    capture_output=True,
-                    cwd=folder,
-                    timeout=self.timeout_s,
-                    check=False,
+                process = subprocess.Popen(  # noqa: S603  # the user names the judge; it gets the prompt as data, never as a command
+                    self.argv, stdin=asked, stdout=subprocess.PIPE, stderr=said, cwd=folder, start_new_session=True
                 )
             except FileNotFoundError:
-                raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.") from None
+                near = f" Did you mean './{self.argv[0]}'?" if os.path.isfile(self.argv[0]) else ""
+                raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.{near}") from None
             except OSError as error:
                 raise UsageError("CLI-001", f"the judge '{self.argv[0]}' does not start: {error.strerror}.") from None
-            except subprocess.TimeoutExpired:
-                raise InputError("PRO-007", f"the judge did not answer within {self.timeout_s:g} s.", fix="Give it more with --timeout.") from None
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise InputError("PRO-007", f"the judge ended with exit code {done.returncode}{': ' + said[-1][:300] if said else ''}.")
-        return done.stdout
+            timer = threading.Timer(self.timeout_s, _end, (process,))
+            timer.start()
+            try:
+                assert process.stdout is not None
+                reply = process.stdout.read(MAX_REPLY + 1)  # more is never held
+                if len(reply) > MAX_REPLY:
+                    raise InputError("PRO-007", f"the judge wrote more than {MAX_REPLY // 2**20} MiB.", fix="A judge writes one score.")
+                process.wait()
+            finally:
+                late = not timer.is_alive()
+                timer.cancel()
+                _end(process)  # also what it left behind
+            if late:
+                raise InputError("PRO-007", f"the judge did not answer within {self.timeout_s:g} s.", fix="Give it more with --timeout.")
+            if process.returncode:
+                said.seek(max(0, said.tell() - 2000))
+                lines = said.read().decode("utf-8", "replace").strip().splitlines()
+                raise InputError("PRO-007", f"the judge ended with exit code {process.returncode}{': ' + lines[-1][:300] if lines else ''}.")
+        return reply
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a judge and all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
@@ -142,9 +163,10 @@ def score_prompts(
         values = [Fraction(*exact.ratio(reply["score"])) for reply in replies]
         apart = max(values) - min(values)
         spreads.append(Spread(prompt["dimension"], tuple(reply["score"] for reply in replies), apart, apart > rules.reproducible_within))
-    made = {
+    made: dict[str, Any] = {
         "schemaIdSlug": document["schemaIdSlug"],
         "scoringProtocol": SCORING_PROTOCOL,
+        "promptsSha256": prompts_digest(document),
         "creator": {"skill": "assay schema score", "skillVersion": program_version or NOT_STATED, "session": f"assay-{stamp(now)}"},
         "harness": {"name": judge.name, "version": harness_version or NOT_STATED, "model": model or NOT_STATED, "modelContext": NOT_STATED},
         "timestamp": iso(now),

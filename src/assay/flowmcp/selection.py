@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay import exact
 from assay.errors import Fault, InputError
 from assay.flowmcp.hashing import hash8
 from assay.flowmcp.names import iso
@@ -24,13 +25,18 @@ OVERRIDABLE = ("name", "description")
 _SELECTION_ID = re.compile(r"[a-z0-9-]+")
 _NAMESPACE = re.compile(r"[a-z0-9_-]+")
 _MEMBER = re.compile(r"[a-zA-Z0-9_-]+\.[a-zA-Z0-9_-]+")
-_VERSION = re.compile(r"flowmcp/4\.\d+\.\d+")
+_VERSION = re.compile(r"flowmcp/4\.[0-9]+\.[0-9]+")
 
 
 def size_outcome(namespaces: object, rules: SchemaRules) -> str:
     """What a selection of that many distinct namespaces may reach: `n/a`, `max B` or `A allowed`."""
-    if not isinstance(namespaces, int) or isinstance(namespaces, bool) or namespaces < 0:
-        raise InputError("FMC-012", f"{namespaces!r} is no number of namespaces.")
+    try:
+        count = exact.ratio(namespaces)
+    except ValueError as error:
+        raise InputError("FMC-012", f"the number of namespaces must be one; {error}.") from None
+    if count.den != 1 or count.num < 0:
+        raise InputError("FMC-012", f"{namespaces} is no number of namespaces.")
+    namespaces = count.num
     sizes = rules.policy.selection
     if namespaces < sizes.graded_from:
         return "n/a"
@@ -50,7 +56,7 @@ def namespaces_of(members: Iterable[str]) -> set[str]:
 def member_ids(selection: Mapping[str, Any]) -> list[str]:
     """The members of a selection, in its order."""
     members = selection.get("members")
-    return [item.get("schemaId", "") if isinstance(item, dict) else str(item) for item in members] if isinstance(members, list) else []
+    return [str(item.get("schemaId", "")) if isinstance(item, dict) else str(item) for item in members] if isinstance(members, list) else []
 
 
 def is_member_id(text: object) -> bool:
@@ -138,6 +144,8 @@ def make_lock(selection_id: str, members: Sequence[Member], *, version: str | No
     """The frozen state of a selection's members at the start of a grading."""
     locked = []
     for member in members:
+        if member.override is not None and not isinstance(member.override, dict):
+            raise InputError("LCK-005", f"{member.schema_id}: the override is no object.", fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden.")
         wrong = sorted(set(member.override or {}) - set(OVERRIDABLE))
         if wrong:
             raise InputError(

@@ -16,18 +16,6 @@ OPERATIONAL = "operational"
 ROLLUP_STATUSES = (OPERATIONAL, "partial", BLOCKED, PENDING, NODE_REJECTED)
 STABLE_FROM = "B"
 READINESS = ("imported", "structural-valid", "deterministic-green", "stable")
-REQUIRED_READINESS = {
-    "about-namespace": "structural-valid",
-    "tools-aggregate-namespace": "deterministic-green",
-    "namespace-description": "deterministic-green",
-    "namespace-skills": "deterministic-green",
-    "about-selection": "stable",
-    "selection-skills-L1": "stable",
-    "selection-skills-L2": "stable",
-    "selection-skills-L3": "stable",
-    "selection-aggregate": "stable",
-}
-"""How ready the members must be before an area that sums them up may be graded."""
 
 
 def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:

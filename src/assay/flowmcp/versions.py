@@ -13,7 +13,11 @@ GRADING_SYSTEM = "gradingSystem/1.0.0"
 GRADING_SPEC = "gradingSpec/2.0.1"
 SCORING_PROTOCOL = "v1"
 
-_VERSION = re.compile(r"(scoringSystem|gradingSystem)/\d+\.\d+\.\d+")
+_VERSION = re.compile(r"(scoringSystem|gradingSystem)/[0-9]+\.[0-9]+\.[0-9]+")
+
+
+KNOWN_GRADING = ("gradingSystem/1.0.0",)
+"""Every grading system that was published; an entry of any other cannot be checked, so it does not count."""
 
 
 class Systems(NamedTuple):
@@ -24,6 +28,11 @@ class Systems(NamedTuple):
 
 
 CURRENT = Systems()
+
+
+def version_key(text: str) -> tuple[int, ...]:
+    """A version to sort by: 1.10.0 comes after 1.9.0."""
+    return tuple(int(part) for part in text.partition("/")[2].split("."))
 
 
 def is_version(text: object, system: str) -> bool:

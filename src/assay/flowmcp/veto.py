@@ -26,7 +26,7 @@ def make_veto(triggered_by: object, *, evidence: object, grader: object, now: da
         raise InputError(
             "VET-001", f"{triggered_by!r} triggers no veto.{near_miss(str(triggered_by), TRIGGERS)}", fix=f"The triggers are {', '.join(TRIGGERS)}."
         )
-    if not evidence or not isinstance(evidence, str | dict):
+    if not isinstance(evidence, str | dict) or not (evidence.strip() if isinstance(evidence, str) else evidence):
         raise InputError("VET-002", "a veto stands without evidence.", fix="Say what was found and where.")
     if triggered_by == REASONED and (not isinstance(reasoning, str) or not reasoning.strip()):
         raise InputError("VET-003", f"a veto by {REASONED} stands without a reasoning.", fix="Say why what was found is a danger.")

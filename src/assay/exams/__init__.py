@@ -1,0 +1,1 @@
+"""Exams: exam files, normalisation, item breakdowns, gates, diagnosis, spaced-repetition export."""

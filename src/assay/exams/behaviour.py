@@ -1,0 +1,50 @@
+"""What the two systems for exams make of their golden inputs, for the behaviour fingerprints. Words are not behaviour and are left out."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from assay.exams import gate, sm2
+from assay.exams.exam import ExamItem
+from assay.exams.marking import Marking, mark_item, mean
+from assay.exams.policy import ExamRules, fraction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def scoring_behaviour(probes: Iterable[dict[str, Any]], marking: Marking) -> list[Any]:
+    """The marks of every golden answer, under every way to match and with each step left out."""
+    found = []
+    for probe in probes:
+        for match in ("substring", "word", "exact"):
+            item = ExamItem(id="golden", prompt="golden", expected_contains=probe["expected"], gloss_contains=probe["gloss"], match=match)  # type: ignore[arg-type]
+            for one in (marking, *(marking.without(step) for step in marking.normal.names)):
+                marked = mark_item(item, probe["response"], one, schema=probe.get("schema"))
+                found.append([marked.bits, marked.units, marked.got])
+    return found
+
+
+def grading_behaviour(probes: Iterable[dict[str, Any]], marking: Marking, rules: ExamRules) -> list[Any]:
+    """What the gates and the schedule make of every golden set of marks."""
+    found: list[Any] = []
+    for probe in probes:
+        if probe["kind"] == "score":
+            score = fraction(probe["score"])
+            found.append([gate.opens(score, rules), gate.reaches(score, rules), gate.soft_score(score, rules).warn])
+        elif probe["kind"] == "drop":
+            before, after = fraction(probe["baseline"]), fraction(probe["candidate"])
+            found.append([gate.drop_holds(before, after, rules.max_drop), after - before > rules.verify_rise_above])
+        elif probe["kind"] == "soft":
+            found.append([gate.soft_latency(probe["p50_ms"], rules).warn, gate.soft_schema(probe["schema_failures"], rules).warn])
+        elif probe["kind"] == "mean":
+            total: Fraction = mean(sum(marking.units[bits] for bits in probe["bits"]), len(probe["bits"]))
+            found.append([str(total), gate.opens(total, rules)])
+        else:
+            card = None
+            for bits in probe["reviews"]:
+                card = sm2.review("golden", sm2.quality_of(bits, marking, rules.policy.sm2), rules.policy.sm2, on=card.due if card else date(2026, 1, 1), before=card)
+                found.append([card.quality, card.repetitions, str(card.ease), card.interval_days, card.due.isoformat()])
+    return found

@@ -1,0 +1,81 @@
+"""What a missing step of normalisation costs: the same answers, marked again with one step left out, and every mark that falls with it.
+
+A mark that falls although the answer did not change is a false negative. The cascade goes on from there: the mean of the axis, the exam's score, the gate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.exams.diagnosis import diagnose
+from assay.exams.gate import opens
+from assay.exams.marking import Graded, grade_exam
+from assay.exams.normal import STEPS
+from assay.exams.patterns import MATCHED, find_patterns, shortened
+from assay.exams.policy import ExamRules, shown
+from assay.exams.rubric import AXES, BIT
+from assay.exams.versions import CURRENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.exams.answers import Answer
+    from assay.exams.exam import Exam
+    from assay.exams.marking import Marking
+
+
+class Flip(NamedTuple):
+    """A mark that changed although the answer did not."""
+
+    item: str
+    axis: str
+    expected: list[str]
+    got: str | None
+
+
+class Cascade(NamedTuple):
+    """An exam before and after a step was left out."""
+
+    step: str
+    before: Graded
+    after: Graded
+    false_negatives: tuple[Flip, ...]
+    false_positives: tuple[Flip, ...]
+
+
+def break_step(exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str) -> Cascade:
+    """Mark the answers with all steps and with one left out."""
+    before, after = grade_exam(exam, answers, marking), grade_exam(exam, answers, marking.without(step))
+    fell, rose = [], []
+    for old, new in zip(before.marked, after.marked, strict=True):
+        for axis in MATCHED:
+            bit = BIT[axis]
+            if (old.bits ^ new.bits) & bit:
+                expected, got = old.on(axis)
+                (fell if old.bits & bit else rose).append(Flip(old.item.id, axis, expected, got))
+    return Cascade(step, before, after, tuple(fell), tuple(rose))
+
+
+def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
+    """The cascade as JSON."""
+    before, after = cascade.before, cascade.after
+    n = len(before.marked)
+    return {
+        "step": cascade.step,
+        "title": STEPS[cascade.step].title,
+        "score": {"before": shown(before.score), "after": shown(after.score), "lost": shown(before.score - after.score)},
+        "items_hit": len({flip.item for flip in cascade.false_negatives}),
+        "false_negatives": [_flip(flip) for flip in cascade.false_negatives],
+        "false_positives": [_flip(flip) for flip in cascade.false_positives],
+        "axes": {axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)} for axis in AXES},
+        "hard_gate": {"before": opens(before.score, rules), "after": opens(after.score, rules), "limit": rules.policy.hard_gate},
+        "patterns": [pattern.document() for pattern in find_patterns(after, rules)],
+        "diagnosis": diagnose(after, rules),
+        "rubric": before.marking.id,
+        "policy": rules.id,
+        **CURRENT.document(),
+    }
+
+
+def _flip(flip: Flip) -> dict[str, Any]:
+    return {**flip._asdict(), "got": shortened(flip.got)}

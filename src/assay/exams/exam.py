@@ -1,0 +1,189 @@
+"""Exam files: YAML (or JSON) with items, each with a prompt and the forms that its answer must hold.
+
+Several files make one exam: their items stand one after another, and the mean is over all of them. An item that expects nothing is refused, since every
+answer would meet it; so is an id that stands twice. What an answer is worth is not known here: see `marking`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct
+
+from assay.canon import digest
+from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
+from assay.exams.rubric import Match, Text, compile_schema
+from assay.files import Document, open_input, parse_yaml, read_json, show_path
+from assay.records.reading import read_record
+from assay.registry import identifier_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.files import Path
+
+CAPSTONE, REGRESSION = "capstone", "regression"
+Entries = list[str]
+
+
+class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One question. `expected` is another name for `expected_contains`. `verb` and `tense` let a diagnosis say what the lost items share."""
+
+    id: str
+    prompt: Text
+    gloss_contains: Entries
+    expected_contains: Entries | None = None
+    expected: Entries | None = None
+    match: Match | None = None
+    verb: str | None = None
+    tense: str | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """The forms that the English answer must hold."""
+        return self.expected_contains if self.expected_contains is not None else self.expected or []
+
+
+class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One exam file. Without `rubric` the policy's own is taken, without `answer_schema` the rubric's."""
+
+    exam: Text
+    items: list[ExamItem]
+    version: int | str = 1
+    rubric: str | None = None
+    set: Literal["capstone", "regression"] = "capstone"
+    answer_schema: Annotated[dict[str, Any] | None, Meta(description="JSON Schema (2020-12) of an answer")] = None
+    title: str | None = None
+    description: str | None = None
+
+
+class Exam(NamedTuple):
+    """One exam, of one or more files."""
+
+    files: tuple[ExamFile, ...]
+    paths: tuple[str, ...]
+
+    @property
+    def items(self) -> list[ExamItem]:
+        """Every item, file after file."""
+        return [item for file in self.files for item in file.items]
+
+    @property
+    def set(self) -> str:
+        """Which set it is: capstone or regression."""
+        return self.files[0].set
+
+    @property
+    def rubric(self) -> str | None:
+        """The rubric that the files name, or None."""
+        return self.files[0].rubric
+
+    def digest(self, default_schema: dict[str, Any]) -> str:
+        """What was asked and expected, whatever the order of files and items: two results with the same digest answer the same questions."""
+        asked = [
+            [item.id, item.prompt, item.wanted, item.gloss_contains, item.match, file.answer_schema if file.answer_schema is not None else default_schema]
+            for file in self.files
+            for item in file.items
+        ]
+        return digest(sorted(asked, key=lambda row: str(row[0])))
+
+
+def read_document(path: str) -> Document:
+    """An exam file as a tree: JSON by its extension, else YAML."""
+    if path.endswith(".json"):
+        return read_json(path)
+    with open_input(path) as stream:
+        return parse_yaml(stream.read(), path)
+
+
+def read_exam(paths: Iterable[str]) -> Exam:
+    """One exam from its files, or an error with every fault and its line."""
+    return make_exam([read_document(path) for path in paths])
+
+
+def make_exam(documents: list[Document]) -> Exam:
+    """One exam from parsed files, or an error with every fault and its line."""
+    files, faults = [], []
+    seen: dict[str, str] = {}
+    for document in documents:
+        try:
+            file = read_record(document, ExamFile, "EXM-001")
+        except EvidenceError as error:
+            faults += located(error.faults, document)
+            continue
+        faults += file_faults(file, document, seen)
+        files.append(file)
+    if not faults:
+        faults += disagreements(files, documents)
+    if faults:
+        several = len({fault.file for fault in faults}) > 1
+        for fault in faults:
+            fault.path = f"{fault.file}  {fault.path}".rstrip() if several else fault.path
+        raise InputError(faults[0].code, faults[0].message, where="" if several else faults[0].file, fix=faults[0].fix, faults=faults)
+    exam = Exam(tuple(files), tuple(document.file for document in documents))
+    if not exam.items:
+        raise NotEnoughEvidence("EXM-004", "the exam has no items.", where=", ".join(exam.paths), fix="There is nothing to grade, and nothing is no pass.")
+    return exam
+
+
+def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
+    """Faults of a file's shape, each with its line where that is known."""
+    lines = {show_path(path): line for path, line in (document.lines or {}).items()}
+    found = []
+    for fault in faults:
+        at = fault.path
+        while fault.line is None and at:
+            fault.line = lines.get(at)
+            at = at[: max(at.rfind("."), at.rfind("["), 0)]
+        found.append(fault)
+    return found
+
+
+def file_faults(file: ExamFile, document: Document, seen: dict[str, str]) -> list[Fault]:
+    """What is wrong with a file of the right shape. `seen` holds the ids of the files before it and where they stand."""
+    lines = document.lines or {}
+    found: list[Fault] = []
+
+    def add(path: Path, message: str, code: str, fix: str = "") -> None:
+        at = path
+        while at and at not in lines:
+            at = at[:-1]
+        found.append(Fault(message, code=code, file=document.file, line=lines.get(at), path=show_path(path), fix=fix))
+
+    if file.answer_schema is not None:
+        try:
+            compile_schema(file.answer_schema)
+        except ValueError as error:
+            add(("answer_schema",), f"is no usable JSON Schema: {error}.", "EXM-001")
+    for index, item in enumerate(file.items):
+        at: Path = ("items", index)
+        problem = identifier_fault(item.id)
+        if problem is not None:
+            add((*at, "id"), f"the id {problem}.", "EXM-001")
+        if item.id in seen:
+            add((*at, "id"), f"the id '{item.id}' stands twice; first at {seen[item.id]}.", "EXM-002", "Give each item an id of its own.")
+        else:
+            line = lines.get((*at, "id"))
+            seen[item.id] = f"{document.file}, line {line}" if line else f"{document.file}, {show_path(at)}"
+        if item.expected_contains is not None and item.expected is not None:
+            add((*at, "expected"), "`expected` and `expected_contains` are two names of one list.", "EXM-001", "Keep one.")
+        for key, entries in (("expected_contains", item.wanted), ("gloss_contains", item.gloss_contains)):
+            if not entries:
+                add((*at, key), "nothing is expected, so every answer would be right.", "EXM-003", "Name at least one form.")
+            for place, entry in enumerate(entries):
+                # what is only spaces and periods is empty after normalisation, and nothing is found in every text
+                if not entry.strip().strip(".").strip():
+                    add((*at, key, place), f"{entry!r} is found in every answer.", "EXM-003", "Write the form that is expected.")
+    return found
+
+
+def disagreements(files: list[ExamFile], documents: list[Document]) -> list[Fault]:
+    """Where the files of one exam contradict each other."""
+    found = []
+    for key in ("set", "rubric"):
+        values = [getattr(file, key) for file in files]
+        for value, document in zip(values, documents, strict=True):
+            if value != values[0]:
+                message = f"'{key}' is {value!r} here and {values[0]!r} in {documents[0].file}."
+                found.append(Fault(message, code="EXM-005", file=document.file, line=(document.lines or {}).get((key,)), fix="One exam has one rubric and is of one set."))
+    return found

@@ -1,0 +1,124 @@
+r"""Normalisation and matching: what two texts have in common when the form they were typed in does not count.
+
+A step is a value with a name; a rubric lists the steps it takes, in order, and `without` takes one out, which is how `assay exam break` shows what a missing
+step costs. Both sides go through the same steps. Accents are never dropped: `comio` is not `comió`. Lowering is `str.lower`; for English and Spanish it gives
+what `str.casefold` gives.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
+
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Step(NamedTuple):
+    """One step of a normalisation."""
+
+    name: str
+    title: str
+    apply: Callable[[str], str]
+
+
+def _nfc(text: str) -> str:
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def _drop_period(text: str) -> str:
+    return text[:-1] if text.endswith(".") else text
+
+
+STEPS: dict[str, Step] = {
+    step.name: step
+    for step in (
+        Step("nfc", "compose accents (Unicode NFC)", _nfc),
+        Step("strip", "strip whitespace at both ends", str.strip),
+        Step("case-fold", "lowercase", str.lower),
+        Step("trailing-period", "drop one trailing period", _drop_period),
+    )
+}
+ALIASES = {"lower": "case-fold", "lowercase": "case-fold", "casefold": "case-fold", "period": "trailing-period", "drop-period": "trailing-period"}
+
+
+def step_name(name: str) -> str | None:
+    """The step that a name means, or None.
+
+    >>> step_name("lower"), step_name("nfc"), step_name("stem")
+    ('case-fold', 'nfc', None)
+    """
+    name = ALIASES.get(name, name)
+    return name if name in STEPS else None
+
+
+def unknown_step(name: str) -> str:
+    """What to say of a name that no step has."""
+    return f"there is no step '{name}'.{near_miss(name, (*STEPS, *ALIASES))} The steps are {', '.join(STEPS)}."
+
+
+class Normaliser:
+    """Steps, taken one after another.
+
+    >>> plain = Normaliser(["nfc", "strip", "case-fold", "trailing-period"])
+    >>> plain("  Ate. "), plain("ate.."), plain.without("case-fold")("Ate.")
+    ('ate', 'ate.', 'Ate')
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        self._steps = tuple(STEPS[name].apply for name in self.names)
+
+    def __call__(self, text: str) -> str:
+        for step in self._steps:
+            text = step(text)
+        return text
+
+    def without(self, name: str) -> Normaliser:
+        """The same steps but one."""
+        return Normaliser(step for step in self.names if step != name)
+
+
+def _substring(text: str, entry: str) -> bool:
+    return entry in text
+
+
+def _word(text: str, entry: str) -> bool:
+    start = text.find(entry)
+    if start < 0:
+        return False
+    end = start + len(entry)
+    if not (start and _in_word(text[start - 1])) and not (end < len(text) and _in_word(text[end])):
+        return True
+    return _as_word(entry).search(text, start) is not None
+
+
+def _in_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
+
+
+@lru_cache(maxsize=1024)
+def _as_word(entry: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(entry)}(?!\w)")  # no repetition in it: it reads any text once
+
+
+def _exact(text: str, entry: str) -> bool:
+    return text == entry
+
+
+MATCHES: dict[str, Callable[[str, str], bool]] = {"substring": _substring, "word": _word, "exact": _exact}
+"""How an expected entry is looked for. `substring` is the letter of the rubric: 'ate' is then found in 'eaten', which `assay exam lint` points out."""
+
+
+def holds_all(text: str, entries: Iterable[str], match: str) -> bool:
+    """Whether every entry is found in the text; both are normalised.
+
+    >>> holds_all("she eaten", ["has", "eaten"], "substring"), holds_all("eaten", ["ate"], "substring"), holds_all("eaten", ["ate"], "word")
+    (False, True, False)
+    """
+    found = MATCHES[match]
+    return all(found(text, entry) for entry in entries)

@@ -1,0 +1,225 @@
+"""The policy of exams: gates, the size of a regression, what counts as a pattern, spaced repetition. Every number is a field, none stands in code."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from msgspec import Meta, Struct
+
+from assay import exact
+from assay.canon import digest
+from assay.exams.rubric import AXES, FAMILY, Text
+from assay.records.evidence import Number, OptionalNumber
+from assay.scoring.shape import Faults, read_shelf_record
+
+if TYPE_CHECKING:
+    from assay.files import Document, Path
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class SoftLimits(_Part, frozen=True):
+    """The limits that warn and never block."""
+
+    p50_latency_ms: Number
+    schema_failures: Count
+    regression_score: Number
+
+
+class AxisZero(_Part, frozen=True):
+    """When an axis counts as missing across the items."""
+
+    min_items: Count
+    min_share: Number
+
+
+class VerbZero(_Part, frozen=True):
+    """How many items of one verb make a row."""
+
+    min_items: Count
+
+
+class Trend(_Part, frozen=True):
+    """When an axis counts as falling from the first half of the items to the second, and the others as not falling."""
+
+    min_items: Count
+    min_drop: Number
+    max_other_drop: Number
+    min_chi_square: Number
+
+
+class Outlier(_Part, frozen=True):
+    """How many items there must be for one of them to stand out."""
+
+    min_items: Count
+
+
+class Patterns(_Part, frozen=True):
+    """What the four detectors look for."""
+
+    axis_zero: AxisZero
+    verb_zero: VerbZero
+    conciseness_trend: Trend
+    outlier_item: Outlier
+
+
+class Diagnosis(_Part, frozen=True):
+    """From which share of the losses on a group of items is named."""
+
+    group_share: Number
+
+
+class Quality(_Part, frozen=True):
+    """A row of the mapping from a breakdown to a quality: the axis that must be 1, and the score from which the row applies."""
+
+    quality: Annotated[int, Meta(ge=0, le=5)]
+    axis: str | None = None
+    score_from: OptionalNumber = None
+
+
+class Sm2(_Part, frozen=True):
+    """The numbers of the SM-2 algorithm, and how marks become its qualities."""
+
+    qualities: Annotated[list[Quality], Meta(min_length=1)]
+    passes_from: int
+    first_interval_days: Annotated[int, Meta(ge=1)]
+    second_interval_days: Annotated[int, Meta(ge=1)]
+    start_ease: Number
+    least_ease: Number
+    ease_gain: Number
+    ease_loss: Number
+    ease_loss_growth: Number
+
+
+class ExamPolicy(_Part, frozen=True):
+    """How the marks of an exam open or close a gate."""
+
+    policy: Text
+    version: int | str
+    title: Text
+    family: Text
+    default_rubric: Text
+    hard_gate: Number
+    production_target: Number
+    max_drop: Number
+    verify_rise_above: Number
+    soft: SoftLimits
+    patterns: Patterns
+    diagnosis: Diagnosis
+    sm2: Sm2
+    description: str | None = None
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.policy}@{self.version}"
+
+
+class TrendRule(NamedTuple):
+    """A trend with its numbers exact."""
+
+    min_items: int
+    min_drop: Fraction
+    max_other_drop: Fraction
+    min_chi_square: Fraction
+
+
+class ExamRules:
+    """A policy with its numbers exact."""
+
+    def __init__(self, policy: ExamPolicy) -> None:
+        self.policy = policy
+        self.id = policy.id
+        self.digest = digest(policy)
+        self.hard_gate = fraction(policy.hard_gate)
+        self.production_target = fraction(policy.production_target)
+        self.max_drop = fraction(policy.max_drop)
+        self.verify_rise_above = fraction(policy.verify_rise_above)
+        self.soft_latency_ms = fraction(policy.soft.p50_latency_ms)
+        self.soft_score = fraction(policy.soft.regression_score)
+        self.zero_share = fraction(policy.patterns.axis_zero.min_share)
+        self.group_share = fraction(policy.diagnosis.group_share)
+        trend = policy.patterns.conciseness_trend
+        self.trend = TrendRule(trend.min_items, fraction(trend.min_drop), fraction(trend.max_other_drop), fraction(trend.min_chi_square))
+
+
+def fraction(value: object) -> Fraction:
+    """The exact value of a number."""
+    return Fraction(*exact.ratio(value))
+
+
+_DIGITS = 9
+
+
+def shown(value: Fraction) -> float:
+    """An exact value for people and JSON: nine decimals, half-up. Nothing is compared with it."""
+    return exact.shown(exact.quantise(value.numerator, value.denominator, _DIGITS), _DIGITS)
+
+
+def text(value: Fraction) -> str:
+    """The same as people write it.
+
+    >>> text(Fraction(3, 40)), text(Fraction(2, 3)), text(Fraction(-1, 50)), text(Fraction(1))
+    ('0.075', '0.666666667', '-0.02', '1')
+    """
+    units = exact.quantise(value.numerator, value.denominator, _DIGITS)
+    return f"{'-' if units < 0 else ''}{exact.norm_text(abs(units))}"
+
+
+def load_exam_policy(document: Document) -> ExamPolicy:
+    """A policy of this family from its file, or an error with every fault and its line."""
+    faults = Faults(document)
+    policy = read_shelf_record(document, ExamPolicy, faults)
+
+    def number(*path: str) -> Fraction | None:
+        value: Any = policy
+        for part in path:
+            value = getattr(value, part)
+        try:
+            return fraction(value)
+        except ValueError as error:
+            faults.add(path, f"must be a number; {error}.")
+            return None
+
+    def within(path: tuple[str, ...], high: int | None = 1) -> None:
+        found = number(*path)
+        if found is not None and (found < 0 or (high is not None and found > high)):
+            faults.add(path, f"is {text(found)}; it lies from 0 to {high}." if high is not None else f"is {text(found)}, below zero.")
+
+    unit: tuple[Path, ...] = (
+        ("hard_gate",), ("production_target",), ("max_drop",), ("verify_rise_above",), ("soft", "regression_score"), ("patterns", "axis_zero", "min_share"),
+        ("patterns", "conciseness_trend", "min_drop"), ("patterns", "conciseness_trend", "max_other_drop"), ("diagnosis", "group_share"),
+    )  # fmt: skip
+    for path in unit:
+        within(path)  # type: ignore[arg-type]
+    for path in (("soft", "p50_latency_ms"), ("patterns", "conciseness_trend", "min_chi_square")):
+        within(path, None)
+    for name in ("start_ease", "least_ease", "ease_gain", "ease_loss", "ease_loss_growth"):
+        within(("sm2", name), None)
+    hard, target = policy.hard_gate, policy.production_target
+    if exact.is_number(hard) and exact.is_number(target):
+        if fraction(hard) > fraction(target):
+            faults.add(("hard_gate",), "the hard gate lies above the production target.")
+        if fraction(hard) == 0:
+            faults.add(("hard_gate",), "a hard gate of 0 lets every score pass.")
+    _check_qualities(policy.sm2, faults)
+    if policy.family != FAMILY:
+        faults.add(("family",), f"a policy of this shape belongs to the family '{FAMILY}'.")
+    faults.raise_if_any()
+    return policy
+
+
+def _check_qualities(sm2: Sm2, faults: Faults) -> None:
+    for index, row in enumerate(sm2.qualities):
+        at = ("sm2", "qualities", index)
+        if row.axis is not None and row.axis not in AXES:
+            faults.add((*at, "axis"), f"no axis is named '{row.axis}'.")
+        if row.score_from is not None and not exact.is_number(row.score_from):
+            faults.add((*at, "score_from"), "must be a number.")
+    if sm2.qualities[-1].axis is not None or sm2.qualities[-1].score_from is not None:
+        faults.add(("sm2", "qualities"), "the last row applies to every answer that no row before it took.")

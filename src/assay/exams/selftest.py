@@ -1,0 +1,52 @@
+"""The rubric's own test: answers whose marks are known, marked by the evaluator that marks exams.
+
+An unexpected rise is either a better tutor or a rubric that has begun to accept what it should not. These cases tell the two apart: half of them must be
+refused a mark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.exams.exam import ExamItem
+from assay.exams.marking import mark_item
+from assay.exams.rubric import AXES, BIT
+
+if TYPE_CHECKING:
+    from assay.exams.marking import Marking
+
+
+class CaseFailure(NamedTuple):
+    """A case of the rubric whose marks are not what they should be."""
+
+    name: str
+    expected: dict[str, int]
+    actual: dict[str, int]
+
+
+class SelfTestResult(NamedTuple):
+    """How the rubric did on its own cases."""
+
+    cases: int
+    failures: tuple[CaseFailure, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every case has the marks it should have."""
+        return not self.failures
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in the result of a gate."""
+        return {"passed": self.passed, "cases": self.cases, "failures": [failure._asdict() for failure in self.failures]}
+
+
+def self_test(marking: Marking) -> SelfTestResult:
+    """Mark every case of the rubric and compare."""
+    failures = []
+    for case in marking.rubric.self_test:
+        item = ExamItem(id="self-test", prompt=case.name, expected_contains=case.expected_contains, gloss_contains=case.gloss_contains, match=case.match)
+        marked = mark_item(item, case.response, marking)
+        actual = {axis: int(bool(marked.bits & BIT[axis])) for axis in AXES}
+        if actual != case.breakdown:
+            failures.append(CaseFailure(case.name, case.breakdown, actual))
+    return SelfTestResult(len(marking.rubric.self_test), tuple(failures))

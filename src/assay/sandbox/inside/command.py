@@ -1,0 +1,27 @@
+"""Run a command in place of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from .supervisor import give_up, supervise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .supervisor import Job
+
+
+def main(job_fd: int) -> None:
+    """Supervise the job's command."""
+    supervise(job_fd, _become_command)
+
+
+def _become_command(job: Job, trouble: int) -> None:
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a command would inherit that
+        signal.signal(ignored, signal.SIG_DFL)
+    argv, env = list(job["argv"]), dict(job["env"])
+    try:
+        os.execvpe(argv[0], argv, env)  # noqa: S606  # running the caller's command is the purpose
+    except OSError as error:
+        give_up(trouble, f"{argv[0]} cannot be run: {error.strerror}")

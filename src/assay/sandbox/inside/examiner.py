@@ -1,0 +1,312 @@
+"""The process of the tests: trusted code, untrusted values.
+
+The tests see the solution's functions as callables that ask the other process. What comes back is a plain value, an iterator, another such callable,
+or an Opaque that equals nothing: so no comparison is ever made by code of the solution. The verdict is said when the last test has returned, by this
+process, which has run nothing of the solution.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import types
+
+from . import values
+from .solution import add_packages
+from .supervisor import supervise
+from .values import Gone, Handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .supervisor import Job
+
+Answer = tuple[str, str, int]
+"""passed, failed or tests (the tests themselves are at fault), why, and how often the solution was called."""
+
+
+class SolutionError(Exception):
+    """The solution raised something that is no built-in exception, ended, or broke the pipe's form."""
+
+
+class TestsError(Exception):
+    """The tests ask for something that two processes cannot do."""
+
+
+def main(job_fd: int) -> None:
+    """Supervise the tests."""
+    supervise(job_fd, _examine)
+
+
+def _examine(job: Job, trouble: int) -> None:
+    answer = int(job["answer"])
+    if job["packages"]:
+        add_packages()
+    os.close(trouble)
+    word, why, calls = judge(*job["channel"], test=job["test"], support=job["support"], entry_point=job["entry_point"])
+    values.send(answer, values.encode([word, why[:4000], calls], _refuse))
+    os._exit(0)
+
+
+def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point: str) -> Answer:
+    """Load the tests, let them call the solution, and say what came of it."""
+    solution = _Solution(incoming, outgoing)
+    try:
+        programs = [(compile(support, "<support>", "exec"), support), (compile(test, "<test>", "exec"), test)]
+    except (SyntaxError, ValueError) as error:
+        return "tests", f"the tests are not Python: {error}", 0
+    try:
+        loaded = solution.hear()
+    except (Gone, ValueError, TypeError):
+        return "failed", "the solution ended its process while it was loaded", 0
+    if loaded[0] != "loaded":
+        return "failed", _unloaded(loaded), 0
+    names = loaded[1] if len(loaded) == 2 and isinstance(loaded[1], dict) else {}
+    if entry_point and not isinstance(names.get(entry_point), Function):
+        return "failed", f"the solution defines no function `{entry_point}`", 0
+    namespace: dict[str, Any] = {name: value for name, value in names.items() if _may_enter(name, entry_point)}
+    namespace["__name__"] = "test"
+    try:
+        for program, _ in programs:
+            exec(program, namespace)  # noqa: S102  # the caller's tests
+        run_tests(namespace, names.get(entry_point))
+    except BaseException as error:
+        word, why = explain(error, test)
+        return word, why + solution.remark(), solution.calls
+    if solution.broken:  # also where the tests caught the error: an ended process has answered nothing since
+        return "failed", solution.broken, solution.calls
+    if not solution.calls:
+        return "tests", "the tests never called the solution", 0
+    return "passed", f"every test held, in {solution.calls} calls", solution.calls
+
+
+def _may_enter(name: object, entry_point: str) -> bool:
+    """A solution may not replace what the tests take for granted: its `len` is not their `len`, and its `__builtins__` not theirs."""
+    return isinstance(name, str) and not name.startswith("__") and (name == entry_point or not hasattr(builtins, name))
+
+
+def run_tests(namespace: dict[str, Any], candidate: object) -> None:
+    """Run what the test text only defines: `check(candidate)`, functions `test_*`, and classes of unittest."""
+    own = [value for value in namespace.values() if isinstance(value, types.FunctionType) and value.__globals__ is namespace]
+    for function in own:
+        if function.__name__ == "check" and namespace.get("check") is function:
+            if candidate is not None:
+                function(candidate)
+        elif function.__name__.startswith("test_") and not function.__code__.co_argcount:
+            function()
+    cases = [value for value in namespace.values() if isinstance(value, type) and value.__module__ == "test" and hasattr(value, "countTestCases")]
+    if cases:
+        _run_cases(cases)
+
+
+def _run_cases(cases: list[Any]) -> None:
+    import unittest  # heavy, and here only because the tests have loaded it
+
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
+    result = unittest.TestResult()
+    suite.run(result)
+    for case, text in [*result.failures, *result.errors]:
+        raise AssertionError(f"{case}: {text.strip().splitlines()[-1]}")
+    if result.unexpectedSuccesses or not result.wasSuccessful():
+        raise AssertionError("a test that is expected to fail passed")
+    if result.testsRun == len(result.skipped):
+        raise AssertionError("no test ran: all were skipped, or there are none")
+
+
+def explain(error: BaseException, test: str) -> tuple[str, str]:
+    """Whose fault it is, and the line of the tests at which it showed."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<test>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    lines = test.splitlines()
+    shown = lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
+    place = f"line {line} of the tests: " if line else ""
+    if getattr(error, "of_solution", False):
+        return "failed", f"{place}`{shown}`: {error}" if isinstance(error, SolutionError) else f"{place}the solution raised {type(error).__name__}: {error}"
+    if isinstance(error, ImportError | TestsError):
+        return "tests", f"{place}{type(error).__name__}: {error}"
+    said = f": {error}" if str(error) else ""
+    return "failed", f"{place}{type(error).__name__}{said} at `{shown}`" if shown else f"{place}{type(error).__name__}{said}"
+
+
+def _unloaded(message: list[Any]) -> str:
+    try:
+        _, names, text, line = message
+        return f"the solution cannot be loaded: {names[0]}{f' at line {line}' if line else ''}: {text}"
+    except (ValueError, TypeError, IndexError):
+        return "the solution cannot be loaded"
+
+
+def _refuse(value: object) -> Handle:
+    raise values.CannotCross(f"a value of the type {type(value).__name__}")
+
+
+# --- the solution, as the tests see it -----------------------------------------------------------------------------------------------------
+
+
+class Opaque:
+    """An object of the solution that has no plain form. It equals nothing, is neither true nor false, and has no attributes."""
+
+    __slots__ = ("_name", "_number")
+
+    def __init__(self, name: str, number: int) -> None:
+        self._name = name
+        self._number = number
+
+    def __repr__(self) -> str:
+        return f"<an object of the solution's type {self._name}>"
+
+    def __bool__(self) -> bool:
+        raise _of_solution(SolutionError(f"the solution returned {self!r}, which is no plain value"))
+
+
+class Function:
+    """A function of the solution."""
+
+    __slots__ = ("_number", "_solution")
+
+    def __init__(self, solution: _Solution, number: int) -> None:
+        self._solution = solution
+        self._number = number
+
+    def __call__(self, *arguments: object, **named: object) -> object:
+        return self._solution.ask("call", self._number, arguments, named)
+
+
+class Values:
+    """An iterator of the solution: each step is asked for."""
+
+    __slots__ = ("_number", "_solution")
+
+    def __init__(self, solution: _Solution, number: int) -> None:
+        self._solution = solution
+        self._number = number
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        return self._solution.ask("next", self._number, (), {})
+
+
+class _Solution:
+    """The other end of the pipe."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._lent: list[Callable[..., object]] = []
+        self._opaque: set[str] = set()
+        self.calls = 0
+        self.broken = ""
+
+    def remark(self) -> str:
+        """What a reader must know about answers that could not be compared."""
+        if not self._opaque:
+            return ""
+        kinds = ", ".join(sorted(self._opaque)[:5])
+        return f" (the solution returned objects that have no plain form, of the types {kinds}; if that is the task, ask for one process)"
+
+    def hear(self) -> list[Any]:
+        message = values.decode(values.receive(self._incoming), self._release)
+        if not isinstance(message, list) or not message:
+            raise ValueError("no message")
+        return message
+
+    def ask(self, word: str, number: int, arguments: tuple[object, ...], named: dict[str, object]) -> object:
+        self.calls += 1
+        try:
+            self._say(word, number, list(arguments), named)
+            while True:
+                message = self.hear()
+                if message[0] != "back":
+                    break
+                self._call_back(message)
+            return self._result(message, arguments)
+        except Gone:
+            self.broken = "the solution ended its process"
+            raise _of_solution(SolutionError(self.broken)) from None
+        except (ValueError, TypeError, IndexError, AttributeError, RecursionError, MemoryError) as error:
+            if getattr(error, "of_solution", False):
+                raise
+            self.broken = f"the solution broke the form of the pipe ({type(error).__name__})"
+            raise _of_solution(SolutionError(self.broken)) from None
+
+    def _say(self, *message: object) -> None:
+        try:
+            body = values.encode(list(message), self._lend)
+        except values.CannotCross as error:
+            raise TestsError(f"the tests hand over {error}, which cannot cross; ask for one process") from None
+        values.send(self._outgoing, body)
+
+    def _result(self, message: list[Any], arguments: tuple[object, ...]) -> object:
+        if message[0] == "raised":
+            raise _raised(message[1], message[2])
+        if message[0] != "value":
+            raise ValueError("no result")
+        for given, now in zip(arguments, message[2], strict=True):
+            _update(given, now)
+        result: object = message[1]
+        return result
+
+    def _call_back(self, message: list[Any]) -> None:
+        _, number, arguments, named = message
+        try:
+            result = self._lent[number](*arguments, **named)
+        except Exception as error:
+            self._say("threw", [kind.__name__ for kind in type(error).__mro__], str(error))
+            return
+        self._say("returned", result)
+
+    def _lend(self, value: object) -> Handle:
+        if isinstance(value, Function | Values | Opaque):
+            return Handle("r", value._number, "")
+        kind = "f" if callable(value) else "g" if hasattr(type(value), "__next__") else ""
+        if not kind:
+            return _refuse(value)
+        self._lent.append(value if callable(value) else value.__next__)  # type: ignore[attr-defined]
+        return Handle(kind, len(self._lent) - 1, "")
+
+    def _release(self, handle: Handle) -> object:
+        if handle.kind == "f":
+            return Function(self, handle.number)
+        if handle.kind == "g":
+            return Values(self, handle.number)
+        self._opaque.add(handle.name[:60])
+        return Opaque(handle.name[:60], handle.number)
+
+
+def _update(given: object, now: object) -> None:
+    """What the solution did to an argument in place."""
+    if type(given) is list and type(now) is list:
+        given[:] = now
+    elif type(given) is bytearray and type(now) is bytearray:
+        given[:] = now
+    elif type(given) is dict and type(now) is dict:
+        given.clear()
+        given.update(now)
+    elif type(given) is set and type(now) is set:
+        given.clear()
+        given.update(now)
+
+
+def _raised(names: list[str], text: str) -> BaseException:
+    """The solution's exception as the nearest built-in one. Only names travel: no class of the solution, and none that a runner takes for a skip."""
+    if names[0] == "CannotCross":
+        return _of_solution(SolutionError(text))
+    for name in names:
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception:
+            try:
+                return _of_solution(kind(text))
+            except TypeError:  # such as UnicodeDecodeError, which takes five parts
+                continue
+    return _of_solution(SolutionError(f"the solution raised {names[0]}: {text}"))
+
+
+def _of_solution(error: BaseException) -> BaseException:
+    error.of_solution = True  # type: ignore[attr-defined]
+    return error

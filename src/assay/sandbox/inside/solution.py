@@ -1,0 +1,158 @@
+"""The process of the solution: loads it, then answers calls until the pipe closes.
+
+Nothing here is trusted by anybody: the solution shares this interpreter and may change all of it. What leaves is bytes, and the other side makes
+plain values of them. No test, no expected value and no verdict is ever in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+from . import values
+from .supervisor import supervise
+from .values import CannotCross, Gone, Handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .supervisor import Job
+
+_RETURNED = "r"
+
+
+def main(job_fd: int) -> None:
+    """Supervise the serving of a solution."""
+    supervise(job_fd, _serve)
+
+
+def add_packages() -> None:
+    """Make installed packages importable, which the bare start left out."""
+    import site  # only when asked for: it can take longer than all the rest
+
+    site.main()
+
+
+def load(code: str, name: str) -> types.ModuleType:
+    """Run the code as a module of this name."""
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(code, f"<{name}>", "exec"), module.__dict__)  # noqa: S102  # running it is the purpose
+    return module
+
+
+def _serve(job: Job, trouble: int) -> None:
+    incoming, outgoing = job["channel"]
+    if job["packages"]:
+        add_packages()
+    os.close(trouble)
+    server = _Server(incoming, outgoing)
+    try:
+        module = load(job["code"], "solution")
+    except BaseException as error:
+        server.say("unloaded", *_described(error), _line(error))
+        os._exit(0)
+    names = {name: value for name, value in vars(module).items() if not name.startswith("__") and not isinstance(value, types.ModuleType)}
+    server.say("loaded", names)
+    try:
+        while True:
+            server.answer(server.hear())
+    except Gone:
+        sys.stdout.flush()
+    os._exit(0)
+
+
+class _Server:
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._held: list[Any] = []
+
+    def say(self, *message: object) -> None:
+        values.send(self._outgoing, values.encode(list(message), self._hold))
+
+    def hear(self) -> list[Any]:
+        message = values.decode(values.receive(self._incoming), self._release)
+        assert isinstance(message, list)
+        return message
+
+    def answer(self, message: list[Any]) -> None:
+        word, target, arguments, named = message
+        held = self._held[target]
+        try:
+            result = next(held) if word == "next" else held(*arguments, **named)
+        except BaseException as error:
+            if isinstance(error, Gone):
+                raise
+            self.say("raised", *_described(error))
+            return
+        try:
+            # Arguments go back too: a function that sorts in place is right only if its caller sees it.
+            self.say("value", result, list(arguments))
+        except CannotCross as error:
+            self.say("raised", ["CannotCross"], f"the solution returned {error}")
+
+    def _hold(self, value: object) -> Handle:
+        kind = "f" if callable(value) else "g" if hasattr(type(value), "__next__") else "o"
+        self._held.append(value)
+        return Handle(kind, len(self._held) - 1, type(value).__name__)
+
+    def _release(self, handle: Handle) -> object:
+        if handle.kind == _RETURNED:
+            return self._held[handle.number]
+        call = _back_call(self, handle.number)
+        return call if handle.kind == "f" else _back_iterator(call)
+
+
+def _back_call(server: _Server, number: int) -> Callable[..., object]:
+    """A function of the tests, as the solution sees it: the call goes back through the pipe."""
+
+    def call(*arguments: object, **named: object) -> object:
+        server.say("back", number, list(arguments), named)
+        while True:
+            message = server.hear()
+            if message[0] == "returned":
+                return message[1]
+            if message[0] == "threw":
+                raise _exception(message[1], message[2])
+            server.answer(message)
+
+    return call
+
+
+def _back_iterator(call: Callable[..., object]) -> Iterator[object]:
+    while True:
+        try:
+            yield call()
+        except StopIteration:
+            return
+
+
+def _exception(names: list[str], text: str) -> BaseException:
+    for name in names:
+        kind = getattr(sys.modules["builtins"], name, None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            return kind(text)
+    return RuntimeError(text)
+
+
+def _described(error: BaseException) -> tuple[list[str], str]:
+    """The names of an exception's classes, nearest first, and its text."""
+    try:
+        text = str(error)[:2000]
+    except BaseException:
+        text = ""
+    return [kind.__name__ for kind in type(error).__mro__][:20], text
+
+
+def _line(error: BaseException) -> int:
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<solution>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

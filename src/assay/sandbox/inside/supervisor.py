@@ -1,0 +1,337 @@
+"""The trusted parent of untrusted code: starts it as another user under limits, watches it, and alone says how it ended.
+
+What it says goes through a pipe that the untrusted process closes before any code of the candidate runs. As root outside, the candidate gets a user
+of its own, so it can neither signal nor inspect this process. As an ordinary user outside there is one user inside as well: this process then makes
+itself unreadable (not dumpable), and a candidate that kills it leaves no word, which never counts as passed.
+
+Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, and how many tasks there are.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import resource
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Job = Mapping[str, Any]
+
+_LOOK_S = 0.05
+_GRACE_S = 0.1
+_SIGKILL = 9
+_SET_DUMPABLE, _SET_SUBREAPER = 4, 36
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+class Seen:
+    """What one look at the tree shows."""
+
+    __slots__ = ("cpu_s", "kb", "pids", "tasks")
+
+    def __init__(self, pids: list[int], tasks: int, cpu_s: float, kb: int) -> None:
+        self.pids = pids
+        self.tasks = tasks
+        self.cpu_s = cpu_s
+        self.kb = kb
+
+
+def supervise(job_fd: int, act: Callable[[Job, int], None]) -> None:
+    """Read the job, run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the reason why it could not start."""
+    job = _read_job(job_fd)
+    report, leash = int(job["report"]), int(job["leash"])
+    if job["private"]:
+        _prctl(_SET_DUMPABLE, 0)
+    if not job["namespaced"]:
+        _prctl(_SET_SUBREAPER, 1)
+    _say(report, "ready\n")
+    trouble, trouble_in = os.pipe()
+    child = os.fork()
+    if child == 0:
+        for one in (report, leash, trouble):
+            os.close(one)
+        _start(job, act, trouble_in)
+    os.close(trouble_in)
+    for one in job["channel"]:
+        os.close(one)
+    lines = _watch(job, child, leash)
+    reason = os.read(trouble, 4096)
+    if reason:
+        lines.append(f"error {reason.decode('utf-8', 'replace')!r}")
+    written = _written(str(job["report_file"]), int(job["report_bytes"]))
+    if written is not None:
+        lines.append(f"report {len(written)}")
+    _say(report, "\n".join([*lines, "end\n"]))
+    if written is not None:
+        _send(report, written)
+    os._exit(0)
+
+
+def give_up(trouble: int, reason: str) -> None:
+    """End a child that cannot start, and say why; only before untrusted code runs."""
+    os.write(trouble, reason.encode("utf-8", "replace")[:4000])
+    os._exit(126)
+
+
+def _start(job: Job, act: Callable[[Job, int], None], trouble: int) -> None:
+    try:
+        os.setsid()
+        os.umask(0o022)
+        if job["user"]:
+            _become(int(job["user"]))
+        os.chdir(job["folder"])
+        for path, mode, data in job["files"]:
+            _put(path, mode, data)
+        _limit(job)
+        act(job, trouble)
+    except BaseException as error:
+        give_up(trouble, f"{type(error).__name__}: {error}")
+    os._exit(126)
+
+
+def _become(user: int) -> None:
+    os.setgroups([])
+    try:
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError:  # a container maps only the low numbers
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+    if os.getuid() == 0 or os.geteuid() == 0:
+        raise PermissionError("is still root")
+
+
+def _put(path: str, mode: int, data: bytes | str | None) -> None:
+    """Write one entry below the working folder: None is a folder, text a symbolic link. What leads through a link is refused."""
+    parts = path.split("/")
+    folder = ""
+    for part in parts[:-1] if data is not None else parts:
+        folder = f"{folder}/{part}" if folder else part
+        if os.path.islink(folder):
+            raise PermissionError(f"{path} leads through the symbolic link {folder}")
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+    if isinstance(data, str):
+        os.symlink(data, path)
+    elif data is not None:
+        if os.path.lexists(path):
+            os.unlink(path)
+        pipe = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode & 0o777)
+        _send(pipe, data)
+        os.close(pipe)
+
+
+def _limit(job: Job) -> None:
+    bounds = {
+        resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: job["cpu_s"], resource.RLIMIT_AS: job["memory"], resource.RLIMIT_FSIZE: job["file"],
+        resource.RLIMIT_NOFILE: job["open_files"], resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
+    }  # fmt: skip
+    if job["tasks"]:
+        bounds[resource.RLIMIT_NPROC] = job["tasks"]
+    for what, bound in bounds.items():
+        _, hard = resource.getrlimit(what)
+        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        # One second more for the hard limit: the soft one ends the process by SIGXCPU, which says why.
+        top = bound + 1 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else bound
+        resource.setrlimit(what, (bound, top))
+
+
+# --- watching ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _watch(job: Job, child: int, leash: int) -> list[str]:
+    lines: list[str] = []
+    peak_kb, cpu_s = 0, 0.0
+    waiting = os.pidfd_open(child)
+    while True:
+        ready, _, _ = select.select([waiting, leash], [], [], _LOOK_S)
+        seen = _look(job)
+        peak_kb, cpu_s = max(peak_kb, seen.kb), max(cpu_s, seen.cpu_s)
+        if seen.tasks >= job["most_tasks"]:
+            lines.append(f"violation processes {seen.tasks} tasks at once, and {job['most_tasks']} may be")
+        if leash in ready:
+            lines.append("stopped leash")
+        elif waiting in ready:
+            break
+        elif seen.tasks > job["most_tasks"]:
+            lines.append("stopped processes")
+        elif seen.kb * 1024 > job["memory"]:
+            lines.append("stopped memory")
+        elif seen.cpu_s > job["cpu_s"] + 1:
+            lines.append("stopped cpu")
+        if lines and lines[-1].startswith("stopped"):
+            break
+    stopped = bool(lines) and lines[-1].startswith("stopped")
+    if not stopped:
+        lines += _leftover(job)
+    _kill_all(job, child)
+    _, status, usage = os.wait4(child, 0)
+    lines.append(f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}")
+    lines.append(f"cpu {max(cpu_s, usage.ru_utime + usage.ru_stime):.4f}")
+    lines.append(f"peak {max(peak_kb, usage.ru_maxrss)}")
+    if job["namespaced"]:
+        routes = _refused_routes()
+        if routes:
+            lines.append(f"violation network {routes} times something outside was addressed; there is no network")
+    return list(dict.fromkeys(lines))
+
+
+def _leftover(job: Job) -> list[str]:
+    """Processes that outlive the one that was started. What is about to end by itself gets a tenth of a second."""
+    until = time.monotonic() + _GRACE_S
+    while True:
+        seen = _look(job)
+        if not seen.pids:
+            return []
+        if time.monotonic() > until:
+            return [f"violation leftover {len(seen.pids)} processes went on after the end"]
+        time.sleep(0.005)
+
+
+def _look(job: Job) -> Seen:
+    pids, parents = [], {}
+    tasks, ticks, pages = 0, 0, 0
+    own = os.getpid()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == own:
+            continue
+        try:
+            if job["user"] and not job["namespaced"] and os.stat(f"/proc/{name}").st_uid != job["user"]:
+                continue
+            with open(f"/proc/{name}/stat", "rb", 0) as file:
+                fields = file.read().rpartition(b")")[2].split()
+            with open(f"/proc/{name}/statm", "rb", 0) as file:
+                memory = file.read().split()
+        except OSError:  # it ended between two looks
+            continue
+        if job["namespaced"] and name == "1":
+            ticks += int(fields[13]) + int(fields[14])  # what the reaper has waited for
+            continue
+        parents[int(name)] = (int(fields[1]), fields, memory)
+    for pid, (_, fields, memory) in parents.items():
+        if not (job["namespaced"] or job["user"]) and not _descends(pid, own, parents):
+            continue
+        ticks += sum(int(one) for one in fields[11:15])
+        if fields[0] in (b"Z", b"X"):
+            continue
+        pids.append(pid)
+        tasks += int(fields[17])
+        pages += max(0, int(memory[1]) - int(memory[2]))
+    return Seen(pids, tasks, ticks / _TICK, pages * _PAGE_KB)
+
+
+def _descends(pid: int, own: int, parents: Mapping[int, tuple[int, list[bytes], list[bytes]]]) -> bool:
+    for _ in range(len(parents) + 1):
+        if pid == own:
+            return True
+        if pid not in parents:
+            return False
+        pid = parents[pid][0]
+    return False
+
+
+def _kill_all(job: Job, child: int) -> None:
+    if job["namespaced"]:
+        _kill(-1)  # everything in this namespace but its first process and this one
+        return
+    for _ in range(200):
+        if job["user"]:
+            helper = os.fork()
+            if helper == 0:
+                _become(int(job["user"]))
+                _kill(-1)  # as that user: everything of that user
+                os._exit(0)
+            os.waitpid(helper, 0)
+        pids = _look(job).pids
+        if not pids:
+            return
+        for pid in pids:
+            _kill(pid)
+        time.sleep(0.002)
+        _reap(child)
+
+
+def _reap(child: int) -> None:
+    """Take away what was adopted; the child itself is waited for by its own call."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None or found.si_pid == child:
+            return
+        os.waitpid(found.si_pid, 0)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, _SIGKILL)
+    except OSError:
+        return
+
+
+def _refused_routes() -> int:
+    """How often the kernel found no way to an address: this namespace has a loopback and nothing else."""
+    total = 0
+    try:
+        with open("/proc/net/snmp") as file:
+            rows = [line.split() for line in file if line.startswith("Ip:")]
+        total += int(dict(zip(rows[0], rows[1], strict=True)).get("OutNoRoutes", 0))
+        with open("/proc/net/snmp6") as file:
+            total += sum(int(line.split()[1]) for line in file if line.startswith("Ip6OutNoRoutes"))
+    except (OSError, IndexError, ValueError):
+        return total
+    return total
+
+
+# --- pipes ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _read_job(pipe: int) -> Job:
+    parts = []
+    while part := os.read(pipe, 1024 * 1024):
+        parts.append(part)
+    os.close(pipe)
+    job: Job = marshal.loads(b"".join(parts))  # noqa: S302  # written by the parent outside
+    return job
+
+
+def _written(path: str, most: int) -> bytes | None:
+    """The report a command wrote: a plain file of its own, never what a link or a pipe in its place leads to."""
+    if not path:
+        return None
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if os.fstat(file).st_mode & 0o170000 != 0o100000 or os.fstat(file).st_size > most:
+            return None
+        parts = []
+        while part := os.read(file, 1024 * 1024):
+            parts.append(part)
+        return b"".join(parts)[:most]
+    except OSError:
+        return None
+
+
+def _say(pipe: int, text: str) -> None:
+    _send(pipe, text.encode("utf-8", "backslashreplace"))
+
+
+def _send(pipe: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(pipe, left) :]
+
+
+def _prctl(what: int, value: int) -> None:
+    import ctypes  # 5 ms that most runs need not spend
+
+    if ctypes.CDLL(None).prctl(what, value, 0, 0, 0) != 0:
+        print("prctl failed", file=sys.stderr)
+        os._exit(125)

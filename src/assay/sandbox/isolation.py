@@ -1,0 +1,235 @@
+"""Which walls there are on this machine, and how they are put up.
+
+`bubblewrap` gives a run its own mount, process, network, IPC and host-name namespaces: the system read-only, no home, no network, its own /tmp and
+/proc. Started by root, the code gets a user number of its own that no account has; started by anybody else, it is that somebody inside a user
+namespace, seen as nobody. `process` gives limits and no walls, and must be asked for by name.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.errors import InputError, NotEnoughEvidence
+from assay.sandbox import seccomp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from assay.sandbox.limits import Limits
+    from assay.sandbox.outcome import Isolation
+
+INSTALL = "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)."
+BY_NAME = "Limits without walls must be asked for by name: --sandbox=process."
+WORK = "/work"
+REPORTS = "/report"
+INSIDE = "/opt/assay"
+NOBODY = 65534
+
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives")
+_FIRST_USER, _USERS = 0x70000000, 0x0FFFFFFE
+"""Numbers that neither accounts nor containers use."""
+_MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
+
+
+class Available(NamedTuple):
+    """One kind of isolation, and why it cannot be had; an empty reason means that it can."""
+
+    isolation: Isolation
+    why_not: str
+
+
+class Fixed(NamedTuple):
+    """A protected file or sealed folder: where it lies outside, and where it stands in the tree."""
+
+    source: str
+    path: str
+
+
+def available() -> list[Available]:
+    """Every kind of isolation, the strongest first, tried and not only looked for."""
+    return [Available("bubblewrap", _why_no_bubblewrap()), Available("process", _why_no_process())]
+
+
+def require(isolation: Isolation) -> None:
+    """Raise NotEnoughEvidence SBX-001, with what to install, where this isolation cannot be had. Nothing weaker is taken in its place."""
+    for one in available():
+        if one.isolation == isolation:
+            if one.why_not:
+                raise not_available(isolation, one.why_not)
+            return
+    raise InputError("SBX-003", f"there is no isolation {isolation!r}.", fix="There are bubblewrap and process.")
+
+
+def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
+    """The refusal."""
+    fix = f"{INSTALL} {BY_NAME}" if isolation == "bubblewrap" else "Run it as a user without rights, or with an interpreter under /usr."
+    return NotEnoughEvidence("SBX-001", f"the isolation {isolation} is not available: {why}.", fix=fix)
+
+
+def find_bubblewrap() -> str:
+    """The path of `bwrap`. Raises SBX-001 where there is none."""
+    if sys.platform != "linux":
+        raise not_available("bubblewrap", f"it needs Linux, and this is {sys.platform}")
+    path = shutil.which("bwrap")
+    if path is None:
+        raise not_available("bubblewrap", "there is no `bwrap` on the path")
+    return path
+
+
+def _why_no_bubblewrap() -> str:
+    try:
+        command = [find_bubblewrap(), *_namespaces(), *_system(()), "--", "/usr/bin/true"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20, check=False)  # noqa: S603
+    except NotEnoughEvidence as error:
+        return error.message.partition(": ")[2].rstrip(".")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap cannot be run: {error}"
+    return "" if done.returncode == 0 else f"bwrap cannot make namespaces here ({done.stderr.decode('utf-8', 'replace').strip()[:300]})"
+
+
+def _why_no_process() -> str:
+    if sys.platform != "linux":
+        return f"it needs Linux, and this is {sys.platform}"
+    if os.geteuid() == 0 and not _is_open(tempfile.gettempdir()):
+        return f"started by root, the code runs as another user, who cannot enter {tempfile.gettempdir()}"
+    return ""
+
+
+def check_reach(python: str) -> None:
+    """Without walls and started by root, the code runs as another user: the interpreter must be within that user's reach."""
+    real = os.path.realpath(python)
+    if os.geteuid() == 0 and not _is_open(real):
+        raise not_available("process", f"started by root, the code runs as another user, who cannot run {real}")
+
+
+def _is_open(path: str) -> bool:
+    """Whether everybody may enter, or run, this path."""
+    path = os.path.realpath(path)
+    while True:
+        try:
+            if not os.stat(path).st_mode & 0o001:
+                return False
+        except OSError:
+            return False
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
+def choose_user() -> int:
+    """The user number that the code gets: a fresh one where we may choose (root), 0 where it stays what it is."""
+    return _FIRST_USER + secrets.randbelow(_USERS) if os.geteuid() == 0 else 0
+
+
+# --- the command line of bwrap -------------------------------------------------------------------------------------------------------------
+
+
+def start_command(python: str, kind: str, job: int, *, modules: str = INSIDE) -> list[str]:
+    """How the supervisor starts: a bare interpreter, without environment, site packages or the current folder."""
+    code = f"import sys; sys.path.insert(0, {modules!r}); from inside.{kind} import main; sys.path.remove({modules!r}); main({job})"
+    return [os.path.realpath(python), "-I", "-S", "-B", "-X", "utf8", "-c", code]
+
+
+def modules_folder() -> str:
+    """Where the package `inside` lies on this machine."""
+    return os.path.dirname(_MODULES)
+
+
+def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, fixed: Sequence[Fixed], sealed: Iterable[str], texts: dict[str, int]) -> list[str]:
+    """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open descriptors."""
+    space = str(limits.file_mb * 2**20)
+    room = str(limits.file_mb * 2**20 + tree_bytes + tree_bytes // 4 + 2**20)
+    arguments = [*_namespaces(), *_system(readable), "--perms", "0755", "--dir", "/opt", "--perms", "0755", "--dir", INSIDE]
+    arguments += ["--ro-bind", _MODULES, f"{INSIDE}/inside"]
+    for path, descriptor in texts.items():
+        arguments += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
+    for folder in ("/tmp", REPORTS, "/dev/shm"):  # noqa: S108  # of the sandbox, not of the machine
+        arguments += ["--perms", "1777", "--size", space, "--tmpfs", folder]
+    arguments += ["--perms", "0777", "--size", room, "--tmpfs", WORK]
+    for folder in holders(fixed):
+        # A mount point cannot be renamed or removed: with every folder above a protected file one, the file cannot be moved aside.
+        arguments += ["--perms", "0777", "--size", room, "--tmpfs", f"{WORK}/{folder}"]
+    for one in fixed:
+        arguments += ["--ro-bind", one.source, f"{WORK}/{one.path}"]
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
+
+
+def holders(fixed: Sequence[Fixed]) -> list[str]:
+    """The folders above protected paths, outermost first.
+
+    >>> holders([Fixed("/x", "a/b/c.py"), Fixed("/y", "a/d.py")])
+    ['a', 'a/b']
+    """
+    found: set[str] = set()
+    for one in fixed:
+        parts = one.path.split("/")[:-1]
+        found |= {"/".join(parts[: count + 1]) for count in range(len(parts))}
+    return sorted(found)
+
+
+def _namespaces() -> list[str]:
+    arguments = ["--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += ["--hostname", "sandbox", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:
+        # The supervisor stays root inside, without rights but these three: to become another user, and to end what that user started.
+        return [*arguments, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL"]
+    return [*arguments, "--unshare-user", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+
+
+def _system(readable: Iterable[str]) -> list[str]:
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            arguments += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            arguments += ["--ro-bind", path, path]
+    for path in _ETC:
+        arguments += ["--ro-bind-try", path, path]
+    made: set[str] = set()
+    for path in dict.fromkeys(readable):
+        parts = path.strip("/").split("/")
+        for count in range(1, len(parts)):
+            above = "/" + "/".join(parts[:count])
+            if above not in made and above != "/usr" and not above.startswith("/usr/"):
+                made.add(above)
+                arguments += ["--perms", "0755", "--dir", above]
+        arguments += ["--ro-bind", path, path]
+    return [*arguments, "--proc", "/proc", "--dev", "/dev"]
+
+
+def interpreter(python: str) -> tuple[str, ...]:
+    """The folders that an interpreter needs, beyond /usr: its own, and that of its virtual environment."""
+    found = []
+    real = os.path.realpath(python)
+    base, environment = os.path.dirname(os.path.dirname(real)), os.path.dirname(os.path.dirname(os.path.abspath(python)))
+    for folder in (base, environment if os.path.isfile(os.path.join(environment, "pyvenv.cfg")) else base):
+        if folder == "/usr" or folder.startswith("/usr/"):
+            continue
+        if folder in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(folder):
+            raise InputError("SBX-003", f"the interpreter {python} lies in {folder}, which would show all of it to the code.", fix="Use another one.")
+        found.append(folder)
+    return tuple(dict.fromkeys(found))
+
+
+def etc_texts(user: int) -> dict[str, str]:
+    """The files of /etc that programs expect, with nothing of this machine. The name server is an address of documentation: there is no route."""
+    user = user or NOBODY
+    return {
+        "/etc/passwd": f"root:x:0:0:root:/nonexistent:/bin/false\nnobody:x:{user}:{user}:nobody:/tmp:/bin/sh\n",
+        "/etc/group": f"root:x:0:\nnogroup:x:{user}:\n",
+        "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+        "/etc/resolv.conf": "nameserver 192.0.2.1\noptions timeout:1 attempts:1\n",
+        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    }
+
+
+def filter_program() -> bytes:
+    """The system call filter; empty where this machine has none."""
+    return seccomp.program()

@@ -1,0 +1,126 @@
+"""Whether a call keeps the JSON Schema of its tool, and why not.
+
+A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types ("dict", "float", "tuple", "any") is read as JSON Schema's.
+The schema is hostile: it is compiled without files or network, and its patterns run under a backtracking limit. One that is no schema makes the call
+undetermined, never valid.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from assay.files import parse_json
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import jsonschema_rs
+
+    from assay.scoring.metrics.calls import Call
+
+_DIALECT = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "int": "integer", "str": "string", "bool": "boolean"}
+_SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SCHEMAS = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "not", "if", "then", "else")
+_MAX_DEPTH = 200
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+class Validity(NamedTuple):
+    """Whether a call is valid: True, False, or None for undetermined; and why."""
+
+    valid: bool | None
+    reason: str
+
+
+_VALID = Validity(True, "the arguments keep the tool's schema")
+
+
+def standard_schema(schema: Any, *, depth: int = 0) -> Any:
+    """A schema with the dialect's types as JSON Schema's. Only where a type stands: a parameter may well be called "type".
+
+    >>> standard_schema({"type": "dict", "properties": {"type": {"type": "any"}, "at": {"type": "tuple", "items": {"type": "float"}}}})
+    {'type': 'object', 'properties': {'type': {}, 'at': {'type': 'array', 'items': {'type': 'number'}}}}
+    """
+    if not isinstance(schema, dict):
+        return schema
+    if depth > _MAX_DEPTH:
+        raise ValueError("the schema nests too deep")
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name == "type":
+            listed = value if isinstance(value, list) else [value]
+            if "any" in listed:
+                continue
+            made[name] = [_typed(one) for one in value] if isinstance(value, list) else _typed(value)
+        elif name in _SCHEMAS_BY_NAME and isinstance(value, dict):
+            made[name] = {inner: standard_schema(one, depth=depth + 1) for inner, one in value.items()}
+        elif name == "items" and isinstance(value, list):  # as drafts before 2020 wrote a tuple
+            made["prefixItems"] = [standard_schema(one, depth=depth + 1) for one in value]
+        elif name in _SCHEMA_LISTS and isinstance(value, list):
+            made[name] = [standard_schema(one, depth=depth + 1) for one in value]
+        elif name in _SCHEMAS:
+            made[name] = standard_schema(value, depth=depth + 1)
+        else:
+            made[name] = value
+    return made
+
+
+def _typed(name: Any) -> Any:
+    return _DIALECT.get(name, name) if isinstance(name, str) else name
+
+
+def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool = False) -> Validity:
+    """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses arguments that the schema does not declare.
+
+    >>> from assay.scoring.metrics.calls import Call
+    >>> tool = {"name": "add", "parameters": {"type": "dict", "properties": {"a": {"type": "float"}}, "required": ["a"]}}
+    >>> check_call(Call("add", {"a": 1}), [tool]).valid, check_call(Call("add", {}), [tool]).reason
+    (True, 'add: "a" is a required property')
+    >>> check_call(Call("ad", {}), [tool]).reason
+    "no tool is named 'ad'. Did you mean 'add'?"
+    """
+    named = [tool for tool in tools if tool.get("name") == call.name]
+    if not named:
+        return Validity(False, f"no tool is named {call.name!r}.{near_miss(call.name, [str(tool.get('name')) for tool in tools])}")
+    if len(named) > 1:
+        return Validity(None, f"{len(named)} tools are named {call.name!r}")
+    if call.arguments is None:
+        return Validity(False, f"{call.name}: the arguments are no JSON object")
+    return _check(call.name, call.arguments, named[0].get("parameters", {}), closed=closed)
+
+
+def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:
+    import jsonschema_rs  # the validator costs as much to load as all the rest, and many runs need none
+
+    try:
+        found = _validator(_ENCODER.encode(schema), closed)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError, RecursionError) as error:
+        return Validity(None, f"the schema of {name!r} is no usable JSON Schema: {_first_line(error)}")
+    try:
+        if found.is_valid(arguments):
+            return _VALID
+        fault = next(iter(found.iter_errors(arguments)))
+    except (jsonschema_rs.ValidationError, ValueError, RecursionError, StopIteration) as error:
+        return Validity(None, f"the arguments of {name!r} could not be checked: {_first_line(error)}")
+    place = ".".join(map(str, fault.instance_path))
+    return Validity(False, f"{name}{'.' + place if place else ''}: {fault.message[:160]}")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:160] if lines else type(error).__name__
+
+
+@lru_cache(maxsize=1024)
+def _validator(text: bytes, closed: bool) -> jsonschema_rs.Draft202012Validator:
+    import jsonschema_rs  # see above
+
+    schema = standard_schema(parse_json(text))
+    if closed and isinstance(schema, dict) and "additionalProperties" not in schema:
+        schema = {**schema, "unevaluatedProperties": False}
+    return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000))

@@ -1,0 +1,295 @@
+"""Calls against expected calls: which tool was chosen, which arguments are right, which path was taken.
+
+Calls are paired with expected calls of the same tool so that the most arguments are right; a call too many counts against precision, a missing one against
+recall. A call without arguments counts as one thing to get right, so that extra ones are not free. All scores are exact quotients.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from assay.errors import InputError
+from assay.exact import Ratio
+from assay.scoring.metrics import bfcl
+from assay.scoring.metrics.assignment import assign
+from assay.scoring.metrics.equality import key, same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+MAX_CELLS = 250_000
+"""Pairs of calls of one tool that are compared: five hundred different calls against five hundred take seconds, and nobody expects more."""
+Mode = Literal["strict", "unordered", "subset", "superset"]
+Over = Literal["names", "arguments"]
+
+
+class Call(NamedTuple):
+    """One call as it was made. `arguments` None could not be read: such a call matches nothing."""
+
+    name: str
+    arguments: dict[str, Any] | None
+
+
+class Expected(NamedTuple):
+    """One call as it should be: for each argument the values that will do. `tool` is its description, where the rules look at it."""
+
+    name: str
+    accepted: Mapping[str, Sequence[Any]] | None
+    """None where nothing can match: the expectation itself is broken."""
+    required: int
+    """How many arguments may not be left out."""
+    tool: Mapping[str, Any] | None = None
+
+
+class Pair(NamedTuple):
+    """How a call fits an expected call of the same tool."""
+
+    right: int
+    """Arguments that are right."""
+    wanted: int
+    """Arguments to get right: the required ones, and those given that may be left out; at least 1."""
+    is_whole: bool
+    """Whether the whole call is right."""
+
+
+class Found(NamedTuple):
+    """A pair, and where its call and its expected call stand."""
+
+    call: int
+    expected: int
+    pair: Pair
+
+
+class Matching(NamedTuple):
+    """The best assignment of calls to expected calls."""
+
+    calls: int
+    expected: int
+    selected: int
+    """Calls that name an expected tool, each expected call counted once."""
+    right: int
+    given: int
+    wanted: int
+    whole: int
+    pairs: list[Found]
+
+    @property
+    def selection(self) -> Ratio:
+        """Tools chosen right, of all that were called or should have been. No call where none is expected is 1."""
+        return Ratio(self.selected, max(self.calls, self.expected) or 1) if self.calls or self.expected else Ratio(1, 1)
+
+    @property
+    def argument_f1(self) -> Ratio:
+        """2 right / (given + wanted). No call where none is expected is 1."""
+        return Ratio(2 * self.right, self.given + self.wanted) if self.calls or self.expected else Ratio(1, 1)
+
+    @property
+    def exact_calls(self) -> Ratio:
+        """Calls that are wholly right, of all that were made or expected."""
+        return Ratio(self.whole, max(self.calls, self.expected)) if self.calls or self.expected else Ratio(1, 1)
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the calls are the expected ones, in any order."""
+        return self.calls == self.expected == self.whole
+
+
+class Rules(NamedTuple):
+    """How a call is compared with an expected call of the same tool."""
+
+    name: str
+    compare: Callable[[Call, Expected], Pair]
+    is_transitive: bool
+    """Whether two calls that are right for one single-valued expectation are right for the same ones: then equal calls are paired without comparing all."""
+
+
+def _compare_plain(call: Call, expected: Expected) -> Pair:
+    given, accepted = call.arguments, expected.accepted
+    if given is None or accepted is None:
+        return Pair(0, expected.required or 1, False)
+    right = 0
+    for name, value in given.items():
+        listed = accepted.get(name)
+        if listed is not None:
+            if type(value) is str:
+                right += value in listed  # a text equals nothing but itself
+            else:
+                for other in listed:
+                    if same(value, other):
+                        right += 1
+                        break
+    if not given and not accepted:
+        return _NO_ARGUMENTS
+    wanted = len(accepted)
+    return Pair(right, wanted or 1, right == wanted == len(given))
+
+
+_NO_ARGUMENTS = Pair(1, 1, True)
+
+
+def _compare_bfcl(call: Call, expected: Expected) -> Pair:
+    given, accepted, tool = call.arguments, expected.accepted, expected.tool
+    if given is None or accepted is None or tool is None:
+        return Pair(0, expected.required or 1, False)
+    declared, required = bfcl.parameters(tool)
+    right = optional = missing = 0
+    for name, value in given.items():
+        listed = accepted.get(name)
+        if listed is None or name not in declared:
+            continue
+        optional += name not in required and bfcl.may_omit(listed)
+        right += bfcl.argument_fault(value, declared[name], listed) is None
+    missing = sum(name not in given for name in required) + sum(
+        name not in given and name not in required and not bfcl.may_omit(listed) for name, listed in accepted.items()
+    )
+    if not given and not expected.required:
+        return _NO_ARGUMENTS
+    return Pair(right, expected.required + optional or 1, right == len(given) and not missing)
+
+
+PLAIN = Rules("plain", _compare_plain, True)
+BFCL = Rules("bfcl", _compare_bfcl, False)
+RULES: dict[str, Rules] = {rules.name: rules for rules in (PLAIN, BFCL)}
+
+
+def _units(call: Call) -> int:
+    return len(call.arguments) if call.arguments else 1
+
+
+def match(calls: Sequence[Call], expected: Sequence[Expected], *, rules: Rules = PLAIN) -> Matching:
+    """Pair calls with expected calls of the same tool, so that the most arguments are right.
+
+    >>> lookup = Expected("lookup", {"city": ["Oslo"], "day": [1]}, 2)
+    >>> found = match([Call("lookup", {"city": "Oslo", "day": 2}), Call("wipe", {})], [lookup])
+    >>> found.selection, found.argument_f1
+    (Ratio(num=1, den=2), Ratio(num=2, den=5))
+    """
+    if len(calls) == 1 and len(expected) == 1:  # the usual case
+        call, wish = calls[0], expected[0]
+        if call.name != wish.name:
+            return Matching(1, 1, 0, 0, _units(call), wish.required or 1, 0, [])
+        pair = rules.compare(call, wish)
+        return Matching(1, 1, 1, pair.right, _units(call), pair.wanted, int(pair.is_whole), [Found(0, 0, pair)])
+    wishes: dict[str, list[int]] = {}
+    for index, wish in enumerate(expected):
+        wishes.setdefault(wish.name, []).append(index)
+    made: dict[str, list[int]] = {}
+    for index, call in enumerate(calls):
+        if call.name in wishes:
+            made.setdefault(call.name, []).append(index)
+    pairs: list[Found] = []
+    for name, rows in made.items():
+        pairs += _pair_up(calls, expected, rows, wishes[name], rules)
+    pairs.sort(key=lambda found: found.expected)
+    wanted = sum(wish.required or 1 for wish in expected) + sum(found.pair.wanted - (expected[found.expected].required or 1) for found in pairs)
+    return Matching(
+        len(calls),
+        len(expected),
+        len(pairs),
+        sum(found.pair.right for found in pairs),
+        sum(map(_units, calls)),
+        wanted,
+        sum(found.pair.is_whole for found in pairs),
+        pairs,
+    )
+
+
+def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int], columns: list[int], rules: Rules) -> list[Found]:
+    """The best pairs among calls and expected calls of one tool: most right arguments, then fewest optional ones wrong, then most calls wholly right."""
+    if len(rows) == 1 and len(columns) == 1:
+        return [Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
+    found: list[Found] = []
+    keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
+    if rules.is_transitive:
+        # A call equal to a single-valued expectation may be paired with it at once: swapping it away gains at most what it loses.
+        free: dict[Any, list[int]] = {}
+        for row in reversed(rows):
+            free.setdefault(keys[row], []).append(row)
+        left = []
+        for column in columns:
+            accepted = expected[column].accepted
+            single = accepted is not None and all(len(listed) == 1 for listed in accepted.values())
+            equal = free.get(key({name: listed[0] for name, listed in accepted.items()})) if single and accepted is not None else None
+            if equal:
+                row = equal.pop()
+                found.append(Found(row, column, rules.compare(calls[row], expected[column])))
+            else:
+                left.append(column)
+        taken = {pair.call for pair in found}
+        rows, columns = [row for row in rows if row not in taken], left
+    # of equal calls no more can be paired than there are expected calls
+    copies: Counter[Any] = Counter()
+    kept = []
+    for row in rows:
+        copies[keys[row]] += 1
+        if copies[keys[row]] <= len(columns):
+            kept.append(row)
+    rows = kept
+    if not rows or not columns:
+        return found
+    if len(rows) * len(columns) > MAX_CELLS:
+        raise InputError(
+            "FIL-004",
+            f"{len(rows):,} different calls of {calls[rows[0]].name!r} stand against {len(columns):,} expected ones; at most {MAX_CELLS:,} pairs are compared.",
+        )
+    compared: dict[Any, list[Pair]] = {}
+    for row in rows:
+        if keys[row] not in compared:
+            compared[keys[row]] = [rules.compare(calls[row], expected[column]) for column in columns]
+    optional = sum(len(expected[column].accepted or ()) for column in columns)
+    weights = {
+        name: [_weight(pair, expected[column], len(columns), optional) for pair, column in zip(line, columns, strict=True)] for name, line in compared.items()
+    }
+    for row, at in zip(rows, assign([weights[keys[row]] for row in rows]), strict=True):
+        if at is not None:
+            found.append(Found(row, columns[at], compared[keys[row]][at]))
+    return found
+
+
+def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:
+    """One whole number in which a right argument outweighs all optional ones, and those outweigh all whole calls."""
+    return (pair.right * (optional + 1) - (pair.wanted - (expected.required or 1))) * (pairs + 1) + pair.is_whole
+
+
+def forbidden_calls(calls: Iterable[Call], forbidden: Iterable[str]) -> list[Call]:
+    """The calls of forbidden tools, in order; case, surrounding space and compatible signs do not hide one. The gate `no_forbidden_tool` also sees look-alikes.
+
+    >>> forbidden_calls([Call("search", {}), Call(" Delete_All", {})], ["delete_all"])
+    [Call(name=' Delete_All', arguments={})]
+    """
+    barred = {_plain_name(name) for name in forbidden}
+    return [call for call in calls if _plain_name(call.name) in barred]
+
+
+def _plain_name(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def trajectory_match(calls: Sequence[Call], expected: Sequence[Expected], *, mode: Mode = "strict", over: Over = "names", rules: Rules = PLAIN) -> bool:
+    """Whether the path of calls is the expected one.
+
+    `strict`: the same calls in the same order. `unordered`: the same calls. `subset`: no call beyond the expected ones. `superset`: every expected call, and
+    perhaps more. `over` says whether calls are the same by tool name, or by name and arguments.
+
+    >>> path = [Call("plan", {}), Call("write", {})]
+    >>> [trajectory_match(path, [Expected("write", {}, 0)], mode=mode) for mode in ("strict", "unordered", "subset", "superset")]
+    [False, False, False, True]
+    """
+    if mode not in get_args(Mode) or over not in get_args(Over):
+        raise ValueError(f"the mode is one of {', '.join(get_args(Mode))} and `over` one of {', '.join(get_args(Over))}, not {mode!r} and {over!r}")
+    if mode == "strict":
+        return len(calls) == len(expected) and all(
+            call.name == wish.name and (over == "names" or rules.compare(call, wish).is_whole) for call, wish in zip(calls, expected, strict=True)
+        )
+    if over == "names":
+        common = sum((Counter(call.name for call in calls) & Counter(wish.name for wish in expected)).values())
+    else:
+        by_whole = Rules(rules.name, lambda call, wish: _only_whole(rules.compare(call, wish)), rules.is_transitive)
+        common = match(calls, [wish._replace(required=1) for wish in expected], rules=by_whole).whole
+    return (mode == "superset" or common == len(calls)) and (mode == "subset" or common == len(expected))
+
+
+def _only_whole(pair: Pair) -> Pair:
+    return Pair(int(pair.is_whole), 1, pair.is_whole)

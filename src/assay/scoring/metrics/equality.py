@@ -1,0 +1,91 @@
+"""When two JSON values are the same, and a key under which equal values meet.
+
+Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an object's keys means nothing, texts compare sign by sign. What is not JSON
+(NaN, the infinities, what nests beyond the limit) equals nothing, not even itself: a value that nobody can write down is never the expected one.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+MAX_DEPTH = 200
+"""As deep as JSON is read at all."""
+
+_NUMBERS = frozenset((int, float, Decimal))
+
+
+def _number(value: Any) -> int | Decimal | None:
+    """The number as it was written; None for what is not finite."""
+    if type(value) is int:
+        return value
+    if type(value) is float:
+        value = Decimal(repr(value))
+    assert isinstance(value, Decimal)
+    return value if value.is_finite() else None
+
+
+def same(one: Any, other: Any, *, depth: int = 0) -> bool:
+    """Whether two JSON values are equal.
+
+    >>> same({"a": 1, "b": [0.1]}, {"b": [Decimal("0.10")], "a": 1.0}), same(True, 1), same(float("nan"), float("nan"))
+    (True, False, False)
+    """
+    kind, against = type(one), type(other)
+    if kind is str or against is str:
+        return bool(kind is against and one == other)
+    if kind in _NUMBERS:
+        if against not in _NUMBERS:
+            return False
+        if kind is int and against is int:
+            return bool(one == other)
+        left, right = _number(one), _number(other)
+        return left is not None and right is not None and left == right
+    if depth > MAX_DEPTH:
+        return False
+    if kind is dict:
+        if against is not dict or len(one) != len(other):
+            return False
+        return all(name in other and same(value, other[name], depth=depth + 1) for name, value in one.items())
+    if kind is list or kind is tuple:
+        if (against is not list and against is not tuple) or len(one) != len(other):
+            return False
+        return all(same(left, right, depth=depth + 1) for left, right in zip(one, other, strict=True))
+    return one is other and (one is None or kind is bool)
+
+
+def is_among(value: Any, listed: Iterable[Any]) -> bool:
+    """Whether a value is the same as one of a list.
+
+    >>> is_among(1, [True, 1.0]), is_among(1, [True])
+    (True, False)
+    """
+    return any(same(value, other) for other in listed)
+
+
+def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:
+    """A hashable stand-in: two keys are equal exactly when the values are the `same`; `typed` keeps 1 and 1.0 apart.
+
+    >>> key({"a": [1, {"b": None}]}) == key({"a": [1.0, {"b": None}]}), key(True) == key(1)
+    (True, False)
+    """
+    kind = type(value)
+    if kind is str or value is None:
+        return value  # type: ignore[no-any-return]
+    if kind is bool:
+        return (bool, value)
+    if kind in _NUMBERS:
+        number = _number(value)
+        if number is None:
+            return object()
+        return (kind is int, number) if typed else number
+    if depth > MAX_DEPTH:
+        return object()
+    if kind is dict:
+        return (dict, frozenset((name, key(item, typed=typed, depth=depth + 1)) for name, item in value.items()))
+    if kind is list or kind is tuple:
+        return (list, tuple(key(item, typed=typed, depth=depth + 1) for item in value))
+    return object()

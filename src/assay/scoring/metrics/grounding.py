@@ -1,0 +1,267 @@
+"""Retrieval-augmented answers without a model: was the right context found, does every claim cite it, and do its words bear the claim out.
+
+Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim cannot be told from words; each sheet says what its measure does
+not see. The verdicts of a judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
+from assay.exact import NORM_DIGITS, Ratio
+from assay.scoring.metrics import lexical
+from assay.scoring.metrics.measure import Measure, Undetermined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.records.evidence import Claim, Retrieved, Run
+
+_NO_RETRIEVAL = Undetermined("the run lists no `retrieval` (an empty list says that nothing was found)")
+_NO_CLAIMS = Undetermined("the run lists no `claims`")
+_EMPTY_CLAIMS = Undetermined("`claims` is empty: there is nothing to support")
+_FINE: int = 10**30
+SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
+
+
+def _shown(value: Ratio) -> float:
+    return exact.shown(exact.norm_of(value), NORM_DIGITS)
+
+
+# --- context ------------------------------------------------------------------------------------------------------------------------------
+
+
+def average_precision(relevant: Sequence[bool]) -> Ratio:
+    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does.
+
+    >>> average_precision([True, False, True])
+    Ratio(num=5, den=6)
+    """
+    hits = total = 0
+    for rank, is_relevant in enumerate(relevant, 1):
+        if is_relevant:
+            hits += 1
+            # Added in units of 10**-30: far finer than any digit shown, and a thousand ranks need no thousand-digit fraction.
+            total += (2 * hits * _FINE + rank) // (2 * rank)
+    if not hits:
+        return Ratio(0, 1)
+    return _reduced(total, hits)
+
+
+def _reduced(total: int, hits: int) -> Ratio:
+    """The simplest quotient within the error of the sum, so that 5/6 is 5/6."""
+    from fractions import Fraction  # ponytail: placeholder
+
+    found = Fraction(total, hits * _FINE).limit_denominator(10**12)
+    return Ratio(found.numerator, found.denominator)
+
+
+def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved] | Undetermined:
+    """Passages in their order: by `rank` where every one has its own, as listed where none has one."""
+    ranks = [passage.rank for passage in retrieval if passage.rank is not None]
+    if not ranks:
+        return list(retrieval)
+    if len(ranks) < len(retrieval):
+        return Undetermined(f"{len(retrieval) - len(ranks)} of {len(retrieval)} passages have no `rank`")
+    if len(set(ranks)) < len(ranks):
+        return Undetermined("two passages have the same `rank`")
+    return sorted(retrieval, key=lambda passage: passage.rank or 0)
+
+
+def _relevant_ids(run: Run) -> frozenset[str] | Undetermined | None:
+    """The ids that `expected.relevant_ids` names; None where it is not there."""
+    if not isinstance(run.expected, dict) or "relevant_ids" not in run.expected:
+        return None
+    listed = run.expected["relevant_ids"]
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        return Undetermined("`expected.relevant_ids` is no list of ids")
+    return frozenset(listed) if listed else Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
+
+
+def relevance(run: Run) -> list[bool] | Undetermined:
+    """For each retrieved passage in rank order, whether it is relevant: by `expected.relevant_ids`, else by its own `relevant`.
+
+    A passage that comes again is not relevant again: else a run would gain by retrieving one good passage ten times.
+    """
+    if run.retrieval is None:
+        return _NO_RETRIEVAL
+    if not run.retrieval:
+        return Undetermined("nothing was retrieved, so nothing can be precise")
+    ordered, ids = ranked(run.retrieval), _relevant_ids(run)
+    if isinstance(ordered, Undetermined):
+        return ordered
+    if isinstance(ids, Undetermined):
+        return ids
+    if ids is None:
+        unjudged = sum(passage.relevant is None for passage in ordered)
+        if unjudged:
+            return Undetermined(f"{unjudged} of {len(ordered)} passages were not judged (`relevant` is null), and there is no `expected.relevant_ids`")
+    seen: set[str] = set()
+    found = []
+    for passage in ordered:
+        is_relevant = passage.relevant is True if ids is None else passage.id in ids
+        found.append(is_relevant and passage.id not in seen)
+        seen.add(passage.id)
+    return found
+
+
+def _context_precision(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = relevance(run)
+    return found if isinstance(found, Undetermined) else _shown(average_precision(found))
+
+
+def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = relevance(run)
+    return found if isinstance(found, Undetermined) else {"passed": sum(found), "total": len(found)}
+
+
+def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
+    ids = _relevant_ids(run)
+    if ids is None:
+        return Undetermined("the run does not say which passages should have been found (`expected.relevant_ids`)")
+    if isinstance(ids, Undetermined):
+        return ids
+    if run.retrieval is None:
+        return _NO_RETRIEVAL
+    return _shown(Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids)))
+
+
+# --- citations ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _claims(run: Run) -> list[Claim] | Undetermined:
+    if not run.claims:
+        return _NO_CLAIMS if run.claims is None else _EMPTY_CLAIMS
+    return run.claims
+
+
+def cited_ids(claim: Claim) -> list[str]:
+    """What a claim cites, each once; blanks cite nothing."""
+    return list(dict.fromkeys(citation for citation in claim.citations if citation.strip()))
+
+
+def texts_by_id(retrieval: Sequence[Retrieved]) -> dict[str, str | None] | Undetermined:
+    """The text of each passage. An id with two texts is undetermined: a citation of it could be borne out by either."""
+    found: dict[str, str | None] = {}
+    for passage in retrieval:
+        if passage.id in found and found[passage.id] != passage.text:
+            return Undetermined(f"two retrieved passages have the id {passage.id!r} and different texts")
+        found[passage.id] = passage.text
+    return found
+
+
+def _presence(run: Run, _params: Mapping[str, Any]) -> Any:
+    claims = _claims(run)
+    if isinstance(claims, Undetermined):
+        return claims
+    return {"passed": sum(bool(cited_ids(claim)) for claim in claims), "total": len(claims)}
+
+
+def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
+    claims = _claims(run)
+    if isinstance(claims, Undetermined):
+        return claims
+    if run.retrieval is None:
+        return _NO_RETRIEVAL
+    known = {passage.id for passage in run.retrieval}
+    cited = [citation for claim in claims for citation in cited_ids(claim)]
+    if not cited:
+        return Undetermined("no claim cites anything, so nothing can resolve")
+    return {"passed": sum(citation in known for citation in cited), "total": len(cited)}
+
+
+def _cited_texts(run: Run) -> list[tuple[Claim, list[str]]] | Undetermined:
+    """Each claim with the texts of the passages it cites; a citation that resolves to nothing has no text."""
+    claims = _claims(run)
+    if isinstance(claims, Undetermined):
+        return claims
+    if run.retrieval is None:
+        return _NO_RETRIEVAL
+    texts = texts_by_id(run.retrieval)
+    if isinstance(texts, Undetermined):
+        return texts
+    found = []
+    for claim in claims:
+        cited = [texts[citation] for citation in cited_ids(claim) if citation in texts]
+        known = [text for text in cited if text is not None]
+        if len(known) < len(cited):
+            return Undetermined("a cited passage comes without its `text`")
+        found.append((claim, known))
+    return found
+
+
+# --- support ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
+    pairs = _cited_texts(run)
+    if isinstance(pairs, Undetermined):
+        return pairs
+    passed = total = 0
+    for claim, texts in pairs:
+        quotes = lexical.quotations(claim.text)
+        passages = [lexical.tokens(text) for text in texts] if quotes else []
+        total += len(quotes)
+        passed += sum(any(lexical.occurs(quote, passage) for passage in passages) for quote in quotes)
+    return {"passed": passed, "total": total} if total else Undetermined("no claim quotes anything")
+
+
+def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support] | Undetermined:
+    """For each claim of a run, whether the words of the passages it cites bear it out; one that cites nothing retrieved is not supported."""
+    limit = exact.ratio(threshold)
+    if not 0 <= limit.num <= limit.den:
+        raise ValueError(f"the threshold is {threshold}; it is a share from 0 to 1")
+    pairs = _cited_texts(run)
+    if isinstance(pairs, Undetermined):
+        return pairs
+    return [
+        lexical.support(claim.text, texts, threshold_num=limit.num, threshold_den=limit.den) if texts else lexical.Support(0, 0, "it cites no retrieved passage")
+        for claim, texts in pairs
+    ]
+
+
+def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
+    found = lexical_support(run, threshold=params.get("threshold", 0.6))
+    if isinstance(found, Undetermined):
+        return found
+    return _shown(Ratio(sum(one.is_supported for one in found), len(found)))
+
+
+class SeveritySummary(NamedTuple):
+    """How grave the unsupported claims of an answer are."""
+
+    claims: int
+    supported: int
+    unsupported: dict[str, int]
+    """By severity; only severities that occur."""
+    unjudged: int
+    """Claims that nobody judged, and unsupported ones whose severity nobody gave."""
+    worst: str | None
+    """The gravest severity of an unsupported claim."""
+
+
+def summarise_severity(claims: Sequence[Claim]) -> SeveritySummary:
+    """Count the unsupported claims by severity. The severity of a supported claim says how grave it would be, and does not count."""
+    found = Counter(claim.severity for claim in claims if claim.supported is False and claim.severity is not None)
+    by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
+    supported = sum(claim.supported is True for claim in claims)
+    unjudged = len(claims) - supported - sum(by_severity.values())
+    return SeveritySummary(len(claims), supported, by_severity, unjudged, list(by_severity)[-1] if by_severity else None)
+
+
+def _severity(run: Run, params: Mapping[str, Any]) -> Any:
+    claims = _claims(run)
+    if isinstance(claims, Undetermined):
+        return claims
+    found = summarise_severity(claims)
+    if found.unjudged:
+        return Undetermined(f"{found.unjudged} of {found.claims} claims have no `supported`, or are unsupported and have no `severity`")
+    weights = {name: exact.ratio(weight) for name, weight in params.get("weights", SEVERITY_WEIGHTS).items()}
+    lost = exact.total([0], 0)
+    num, den = lost, 1
+    for severity, count in found.unsupported.items():
+        weight = weights[severity]
+        num, den = num * weight.den + count * weight.num * den, den * weight.den
+    return _shown(Ratio(found.claims * den - num, found.claims * den))

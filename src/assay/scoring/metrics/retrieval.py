@@ -1,0 +1,315 @@
+"""Ranked retrieval, as trec_eval measures it: order, names and digits.
+
+Documents are ranked by score, highest first; equal scores by document id, highest first, whatever rank a file claims. A document that nobody judged,
+or that is judged below 0, is not relevant and gains nothing. nDCG gains are the grades themselves; `ndcg_exp` has the gain 2**grade - 1. Per-query sums
+run in rank order, so that they are trec_eval's to the last digit; means are summed exactly, so that no order of queries changes them.
+Scores are compared as they are, like trec_eval 10 does; pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
+
+Files are read in `trec_files`. What a single run of a workflow retrieved is measured in `passages`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import lru_cache, reduce
+from itertools import islice
+from math import fsum, isfinite, log2
+from operator import add, truediv
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.errors import InputError, UsageError
+from assay.registry import near_miss
+from assay.scoring.metrics.retrieval_columns import HERE, LARGE, tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+Qrels = dict[str, dict[str, int]]
+"""Grades by query and document."""
+Scores = dict[str, dict[str, float]]
+"""Scores by query and document."""
+
+DEFAULT_METRICS = ("map", "recip_rank", "P_10", "recall_100", "ndcg", "ndcg_cut_10")
+COUNTS = frozenset({"num_ret", "num_rel", "num_rel_ret"})
+"""Names whose `mean` is the sum over queries, as trec_eval prints it."""
+MAX_CUTOFF = 1_000_000
+MAX_GRADE = 1_000
+
+
+class Evaluation(NamedTuple):
+    """What was measured, and what each mean leaves out."""
+
+    mean: dict[str, float]
+    queries: dict[str, dict[str, float]]
+    """By query in the order of their ids."""
+    missing: tuple[str, ...]
+    """Judged queries that the run does not answer: each counts 0 with `complete`, and is left out otherwise."""
+    unjudged: tuple[str, ...]
+    """Queries of the run without judgements, left out always."""
+    without_relevant: tuple[str, ...]
+    """Queries with no relevant document: trec_eval gives them 0, and so they count here."""
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form of `assay measure retrieval`."""
+        return {
+            "mean": self.mean,
+            "queries": self.queries,
+            "missing": list(self.missing),
+            "unjudged": list(self.unjudged),
+            "without_relevant": list(self.without_relevant),
+        }
+
+
+class _Ranked(NamedTuple):
+    """One query's ranking, seen through its judgements."""
+
+    gains: Mapping[int, int]
+    """The grade by rank, from 1, of each retrieved document with a grade above 0."""
+    ranks: Sequence[int]
+    """Of the relevant documents, in order."""
+    relevant: int
+    """How many relevant documents there are, retrieved or not."""
+    best: Sequence[int]
+    """Every grade above 0, retrieved or not, from high to low."""
+    retrieved: int
+    judged: Mapping[str, int]
+    scores: Mapping[str, float]
+    ascending: Sequence[float]
+    level: int
+
+
+def ranking(scores: Mapping[str, float]) -> list[str]:
+    """Document ids in trec_eval's order: by score, then by id, both from high to low.
+
+    >>> ranking({"a": 1.0, "b": 1.0, "c": 2.0})
+    ['c', 'b', 'a']
+    """
+    # ids are compared by code point, which for UTF-8 is the order of strcmp; the second sort keeps it among equals
+    return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
+
+
+def _placed(scores: Mapping[str, float], judged: Mapping[str, int], ascending: Sequence[float], least: int) -> dict[int, int]:
+    """The grade by rank of each retrieved document of at least that grade: found among the sorted scores, without sorting the documents."""
+    found = {}
+    count = len(ascending)
+    for document in scores.keys() & judged.keys():
+        grade = judged[document]
+        if grade >= least:
+            score = scores[document]
+            at = bisect_left(ascending, score)
+            rank = count - at
+            if rank > 1 and ascending[at + 1] == score:
+                rank -= sum(1 for other, value in scores.items() if value == score and other < document)
+            found[rank] = grade
+    return found
+
+
+def _ascending(query: str, scores: Mapping[str, float]) -> list[float]:
+    values = sorted(scores.values())
+    # a sum is finite only where every score is; NaN would rank a document anywhere
+    if not isfinite(sum(values)) and not all(map(isfinite, values)):
+        document, score = next((name, value) for name, value in scores.items() if not isfinite(value))
+        raise InputError("SCO-031", f"query '{query}': the score of document '{document}' is {score}, not a finite number.")
+    return values
+
+
+def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS, *, relevance_level: int = 1, complete: bool = False) -> Evaluation:
+    """Every metric for every judged query of the run, and its mean.
+
+    A query with judgements that the run lacks counts 0 with `complete` (trec_eval's `-c`) and is left out otherwise; either way it is named.
+    Where no query is left to average, the mean is empty: there is nothing to say.
+
+    >>> found = evaluate({"q": {"a": 1, "b": 0}}, {"q": {"b": 2.0, "a": 1.0}}, ["map", "P_1"])
+    >>> found.mean
+    {'map': 0.5, 'P_1': 0.0}
+
+    Source: trec_eval 10 (NIST).
+    """
+    if relevance_level < 1:
+        raise UsageError("SCO-030", f"the relevance level is {relevance_level}; the lowest is 1.")
+    plan = [(name, metric(name)) for name in dict.fromkeys(metrics)]
+    missing = tuple(sorted(qrels.keys() - run.keys()))
+    names = sorted(qrels if complete else qrels.keys() & run.keys())
+    queries: dict[str, dict[str, float]] = {}
+    without = []
+    table = _by_columns(qrels, run, names, [key for key, _ in plan], relevance_level) if len(names) >= LARGE else None
+    if table is not None:
+        keys = [key for key, _ in plan]
+        queries = {name: dict(zip(keys, row, strict=True)) for name, row in zip(names, table[0], strict=True)}
+        without = [name for name, relevant in zip(names, table[1], strict=True) if not relevant]
+    for name in names if table is None else ():
+        judged = qrels[name]
+        scores = run.get(name) or {}
+        ascending = _ascending(name, scores)
+        gains = _placed(scores, judged, ascending, 1)
+        best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
+        if relevance_level == 1:
+            relevant = len(best)
+            ranks = sorted(gains)
+        else:
+            relevant = sum(map(relevance_level.__le__, best))
+            ranks = sorted([rank for rank, grade in gains.items() if grade >= relevance_level])
+        if not relevant:
+            without.append(name)
+        ranked = _Ranked(gains, ranks, relevant, best, len(ascending), judged, scores, ascending, relevance_level)
+        queries[name] = {key: take(ranked) for key, take in plan}
+    mean = {key: _mean(key, [found[key] for found in queries.values()]) for key, _ in plan} if queries else {}
+    return Evaluation(mean, queries, missing, tuple(sorted(run.keys() - qrels.keys())), tuple(without))
+
+
+def _by_columns(qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int) -> tuple[list[list[float]], list[int]] | None:
+    if not all(map(HERE.fullmatch, keys)):
+        return None
+    try:
+        return tabulate([qrels[name] for name in names], [run.get(name) or {} for name in names], keys, relevance_level=relevance_level)
+    except (ImportError, OverflowError):  # numpy is an optional extra; a grade beyond 64 bits is for the plain loop
+        return None
+
+
+def _mean(name: str, values: list[float]) -> float:
+    return sum(map(int, values)) if name in COUNTS else fsum(values) / len(values)
+
+
+# --- the metrics --------------------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _discounts(bits: int) -> tuple[float, ...]:
+    """log2(rank + 1) at the place of the rank. A few sizes, so that the table is made a few times."""
+    return tuple(log2(rank + 1) for rank in range((1 << bits) + 1))
+
+
+def _average_precision(ranked: _Ranked, cutoff: int | None = None) -> float:
+    ranks = ranked.ranks
+    if not ranks:
+        return 0.0
+    if cutoff is not None and ranks[-1] > cutoff:
+        ranks = [rank for rank in ranks if rank <= cutoff]
+    # not sum(): from Python 3.12 on it compensates, and the last digit would depend on the version
+    return reduce(add, map(truediv, range(1, len(ranks) + 1), ranks), 0.0) / ranked.relevant
+
+
+def _recip_rank(ranked: _Ranked) -> float:
+    return 1 / ranked.ranks[0] if ranked.ranks else 0.0
+
+
+def _within(ranked: _Ranked, cutoff: int) -> int:
+    ranks = ranked.ranks
+    return len(ranks) if not ranks or ranks[-1] <= cutoff else sum(map(cutoff.__ge__, ranks))
+
+
+def _precision(ranked: _Ranked, cutoff: int) -> float:
+    return _within(ranked, cutoff) / cutoff
+
+
+def _recall(ranked: _Ranked, cutoff: int) -> float:
+    return _within(ranked, cutoff) / ranked.relevant if ranked.relevant else 0.0
+
+
+def _success(ranked: _Ranked, cutoff: int) -> float:
+    return 1.0 if ranked.ranks and ranked.ranks[0] <= cutoff else 0.0
+
+
+def _r_precision(ranked: _Ranked) -> float:
+    return _within(ranked, ranked.relevant) / ranked.relevant if ranked.relevant else 0.0
+
+
+def _ndcg(ranked: _Ranked, cutoff: int | None = None) -> float:
+    gains = ranked.gains
+    if not gains:
+        return 0.0
+    best = ranked.best
+    discounts = _discounts(max(ranked.retrieved, len(best)).bit_length())
+    gained = 0.0
+    for rank in ranked.ranks if ranked.level == 1 else sorted(gains):
+        if cutoff is not None and rank > cutoff:
+            break
+        gained += gains[rank] / discounts[rank]
+    return gained / reduce(add, map(truediv, best[:cutoff], islice(discounts, 1, None)), 0.0)
+
+
+def _ndcg_exp(ranked: _Ranked, cutoff: int | None = None) -> float:
+    if ranked.best and ranked.best[0] > MAX_GRADE:
+        raise InputError("SCO-031", f"a grade is {ranked.best[0]}; beyond {MAX_GRADE} the exponential gain is no number any more.", fix="Take `ndcg`.")
+    raised = {rank: 2**grade - 1 for rank, grade in ranked.gains.items()}
+    return _ndcg(ranked._replace(best=[2**grade - 1 for grade in ranked.best], gains=raised), cutoff)
+
+
+def _bpref(ranked: _Ranked) -> float:
+    wrong = sum(1 for grade in ranked.judged.values() if 0 <= grade < ranked.level)
+    before = 0
+    total = 0.0
+    for _, grade in sorted(_placed(ranked.scores, ranked.judged, ranked.ascending, 0).items()):
+        if grade < ranked.level:
+            before += 1
+        else:
+            total += 1.0 - min(before, ranked.relevant) / min(wrong, ranked.relevant) if before else 1.0
+    return total / ranked.relevant if ranked.relevant else 0.0
+
+
+def _set_precision(ranked: _Ranked) -> float:
+    return len(ranked.ranks) / ranked.retrieved if ranked.retrieved else 0.0
+
+
+def _set_recall(ranked: _Ranked) -> float:
+    return len(ranked.ranks) / ranked.relevant if ranked.relevant else 0.0
+
+
+def _set_f(ranked: _Ranked) -> float:
+    precision, recall = _set_precision(ranked), _set_recall(ranked)
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _judged(ranked: _Ranked, cutoff: int | None = None) -> float:
+    """The share of the first documents that somebody judged: how far the other numbers can be trusted."""
+    first = ranked.retrieved if cutoff is None else min(cutoff, ranked.retrieved)
+    return sum(rank <= first for rank in _placed(ranked.scores, ranked.judged, ranked.ascending, 0)) / first if first else 0.0
+
+
+_WHOLE: dict[str, Callable[[_Ranked], float]] = {
+    "num_ret": lambda ranked: ranked.retrieved,
+    "num_rel": lambda ranked: ranked.relevant,
+    "num_rel_ret": lambda ranked: len(ranked.ranks),
+    "map": _average_precision,
+    "recip_rank": _recip_rank,
+    "Rprec": _r_precision,
+    "bpref": _bpref,
+    "ndcg": _ndcg,
+    "ndcg_exp": _ndcg_exp,
+    "set_P": _set_precision,
+    "set_recall": _set_recall,
+    "set_F": _set_f,
+    "judged": _judged,
+}
+_CUT: dict[str, Callable[[_Ranked, int], float]] = {
+    "P": _precision,
+    "recall": _recall,
+    "success": _success,
+    "map_cut": _average_precision,
+    "ndcg_cut": _ndcg,
+    "ndcg_exp_cut": _ndcg_exp,
+    "judged": _judged,
+}
+METRIC_NAMES = (*_WHOLE, *(f"{name}_K" for name in _CUT))
+"""Every name; K stands for a cutoff. Beside trec_eval's own: `ndcg_exp` and `judged`."""
+_NAME = re.compile(r"(\w+?)[_.]([1-9][0-9]{0,6})", re.ASCII)
+
+
+def metric(name: str) -> Callable[[_Ranked], float]:
+    """The metric of a name such as `ndcg_cut_10`; an unknown name is refused with its near miss.
+
+    >>> metric("ndgc_cut_10")
+    Traceback (most recent call last):
+        ...
+    assay.errors.UsageError: no retrieval metric is named 'ndgc_cut_10'. Did you mean 'ndcg_cut_K'? The names: num_ret, num_rel, num_rel_ret, map, recip_rank, Rprec, \
+bpref, ndcg, ndcg_exp, set_P, set_recall, set_F, judged, P_K, recall_K, success_K, map_cut_K, ndcg_cut_K, ndcg_exp_cut_K, judged_K.
+    """
+    if name in _WHOLE:
+        return _WHOLE[name]
+    parts = _NAME.fullmatch(name)
+    if parts is None or parts[1] not in _CUT or int(parts[2]) > MAX_CUTOFF:
+        hint = near_miss(re.sub(r"\d+$", "K", name[:200]), METRIC_NAMES)
+        raise UsageError("SCO-030", f"no retrieval metric is named '{name[:200]}'.{hint}", fix=f"The names: {', '.join(METRIC_NAMES)}.")
+    take, cutoff = _CUT[parts[1]], int(parts[2])
+    return lambda ranked: take(ranked, cutoff)

@@ -1,0 +1,215 @@
+"""Tool calls in a file against the calls that were expected: what `assay measure tool-calls` says.
+
+What a model wrote is never a fault of the file: a call that cannot be read is a call that is wrong. What the file's author wrote is: an expectation that
+nothing can meet is named with its line, and nothing is scored. The measures of a run stand in `tool_use`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import Fault, InputError, UsageError
+from assay.files import parse_json
+from assay.registry import near_miss
+from assay.scoring.metrics import bfcl
+from assay.scoring.metrics.calls import BFCL, PLAIN, RULES, Call, Expected, Matching, Rules, match
+from assay.scoring.metrics.equality import is_among
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+KEPT_FAULTS = 100
+
+
+def read_call(item: Any) -> Call:
+    """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments None, and matches nothing.
+
+    >>> read_call({"name": "add", "arguments": '{"a": 1}'}), read_call({"name": "add", "arguments": "{a"})
+    (Call(name='add', arguments={'a': 1}), Call(name='add', arguments=None))
+    """
+    if type(item) is not dict:
+        return Call("", None)
+    name, arguments = item.get("name"), item.get("arguments", {})
+    if type(arguments) is str:
+        try:
+            arguments = parse_json(arguments.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            arguments = None
+    return Call(name if type(name) is str else "", arguments if type(arguments) is dict else None)
+
+
+def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
+    """The tools of a line; an entry as some APIs wrap it (`{"type": "function", "function": {...}}`) is unwrapped."""
+    if listed is None:
+        return []
+    if type(listed) is not list:
+        add("tools", "is no list of functions.", 'Give [{"name", "description", "parameters"}].')
+        return []
+    tools = []
+    for index, tool in enumerate(listed):
+        inner = tool.get("function", tool) if type(tool) is dict else None
+        if type(inner) is not dict or type(inner.get("name")) is not str or not inner["name"]:
+            add(f"tools[{index}]", "is no function with a name.", 'Give {"name", "description", "parameters"}.')
+        else:
+            tools.append(inner)
+    return tools
+
+
+def _plain_expected(item: Any, index: int, add: Callable[..., None]) -> Expected | None:
+    name = item.get("name") if type(item) is dict else None
+    if type(name) is not str or not name:
+        add(f"expected[{index}]", "is no expected call with a name.", 'Give {"name", "arguments": {argument: [acceptable values]}}.')
+        return None
+    accepted = item.get("arguments", {})
+    if type(accepted) is not dict:
+        add(f"expected[{index}].arguments", "is no object of acceptable values.", "Give {argument: [acceptable values]}.")
+        return None
+    for argument, values in accepted.items():
+        if type(values) is not list or not values:
+            add(f"expected[{index}].arguments.{argument}", "is no list of acceptable values.", "One value is a list of one.")
+            return None
+    return Expected(name, accepted, len(accepted))
+
+
+def _bfcl_expected(item: Any, tools: Sequence[Mapping[str, Any]], at: str, add: Callable[..., None]) -> Expected | None:
+    name = item.get("name") if type(item) is dict else None
+    if type(name) is not str or not name:
+        add(at, "is no expected call with a name.", 'Give {"name", "arguments": {argument: [possible answers]}}.')
+        return None
+    tool, accepted = bfcl.tool_named(name, tools), item.get("arguments", {})
+    # The leaderboard's own data holds slips of this kind, and it counts them as calls that nobody made.
+    if tool is None or type(accepted) is not dict or any(type(values) is not list for values in accepted.values()):
+        return Expected(name, None, 1)
+    required = bfcl.parameters(tool)[1].union(argument for argument, values in accepted.items() if not bfcl.may_omit(values))
+    return Expected(tool["name"], accepted, len(required), tool)
+
+
+class _Item(NamedTuple):
+    """One line, read. `calls` None: the answer could not be read."""
+
+    id: str
+    tools: list[dict[str, Any]]
+    calls: list[Call] | None
+    expected: list[Expected]
+
+
+def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
+    if type(line) is not dict or type(line.get("id")) is not str or not line["id"]:
+        add("", "is no object with an id.", 'Give {"id", "tools", "calls", "expected"}.')
+        return None
+    listed, wished, tools = line.get("calls", _MISSING), line.get("expected"), []
+    if listed is not None and type(listed) is not list:
+        add("calls", "is missing." if listed is _MISSING else "is no list.", "Give [] for no call, and null for an answer that could not be read.")
+    if type(wished) is not list:
+        add("expected", "is no list of expected calls.", "Give [] where no call is right.")
+        return None
+    if rules is BFCL:
+        tools = _tools(line.get("tools"), add)
+        read = [_bfcl_expected(wish, tools, f"expected[{index}]", add) for index, wish in enumerate(wished)]
+    else:
+        read = [_plain_expected(wish, index, add) for index, wish in enumerate(wished)]
+    calls = [read_call(call) for call in listed] if type(listed) is list else None
+    if calls is not None and tools:
+        calls = [Call(bfcl.called_name(call.name, tools), call.arguments) for call in calls]
+    return _Item(line["id"], tools, calls, [wish for wish in read if wish is not None])
+
+
+def _is_right(call: Call, expected: Expected) -> bool:
+    return call.name == expected.name and PLAIN.compare(call, expected).is_whole
+
+
+def _verdict(item: _Item, rules: Rules) -> dict[str, Any]:
+    if item.calls is not None and rules is PLAIN and len(item.calls) == len(item.expected) and all(map(_is_right, item.calls, item.expected)):
+        return {"correct": True, "error": None, "selection": 1.0, "argument_f1": 1.0}  # the usual case, and no assignment can better it
+    if item.calls is None:
+        nothing = 0.0 if item.expected else None
+        return {"correct": False, "error": bfcl.UNREADABLE if rules is BFCL else "unreadable_calls", "selection": nothing, "argument_f1": nothing}
+    found = match(item.calls, item.expected, rules=rules)
+    error = None
+    if not found.is_correct:
+        error = _bfcl_error(found, item) if rules is BFCL else _plain_error(found, item.calls, item.expected)
+    selection, f1 = found.selection, found.argument_f1
+    return {"correct": error is None, "error": error, "selection": selection.num / selection.den, "argument_f1": f1.num / f1.den}
+
+
+def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, Any]:
+    """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` null says that the answer could not be read.
+
+    Every fault of the file is raised at once; an id that stands twice is one, because a second line could cover a failure. Without lines `accuracy` is null.
+
+    >>> line = {"id": "a", "tools": [], "calls": [{"name": "f", "arguments": {"x": 2}}], "expected": [{"name": "f", "arguments": {"x": [1, 3]}}]}
+    >>> measure_tool_calls([line])["items"]["a"]
+    {'correct': False, 'error': 'wrong_value: x of f', 'selection': 1.0, 'argument_f1': 0.0}
+    """
+    chosen = RULES.get(rules)
+    if chosen is None:
+        raise UsageError("CLI-001", f"no matching rules are named {rules!r}.{near_miss(rules, RULES)}", fix=f"Choose one of {', '.join(RULES)}.")
+    items: dict[str, dict[str, Any]] = {}
+    faults: list[Fault] = []
+    fault_count = at = 0
+
+    def add(path: str, message: str, fix: str, *, code: str = "FIL-002") -> None:
+        nonlocal fault_count
+        fault_count += 1
+        if len(faults) < KEPT_FAULTS:
+            faults.append(Fault(message, code=code, line=at, path=path, fix=fix))
+
+    for line in lines:
+        at += 1
+        item = _item(line, chosen, add)
+        if item is None:
+            continue
+        if item.id in items:
+            add("id", f"{item.id!r} stands twice.", "Every line has its own id.", code="FIL-007")
+            continue
+        items[item.id] = {}
+        if not faults:
+            try:
+                items[item.id] = _verdict(item, chosen)
+            except InputError as error:
+                add("calls", error.message, "Split the item.", code=error.code)
+    if faults:
+        raised = InputError(faults[0].code, f"{fault_count} faults: nothing was measured.", faults=faults)
+        raised.fault_count = fault_count
+        raise raised
+    correct = sum(item["correct"] for item in items.values())
+    return {"items": items, "accuracy": correct / len(items) if items else None, "n": len(items)}
+
+
+_MISSING = object()
+
+
+def _bfcl_error(found: Matching, item: _Item) -> str:
+    calls, expected = item.calls or (), item.expected
+    if any(call.arguments is None for call in calls):
+        return bfcl.UNREADABLE
+    fault = None
+    if len(calls) == len(expected) == 1 and found.pairs:
+        call, wish = calls[0], expected[0]
+        if call.arguments is not None and wish.accepted is not None and wish.tool is not None:
+            fault = bfcl.call_fault(call.arguments, wish.tool, wish.accepted)
+    return bfcl.item_fault(len(calls), len(expected), len(item.tools), right_tool=bool(found.pairs), fault=fault)
+
+
+def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expected]) -> str:
+    """The first thing wrong: `kind: where`."""
+    unread = next((call.name for call in calls if call.arguments is None), None)
+    if unread is not None:
+        return f"unreadable_arguments: {unread or 'a call without a name'}"
+    if len(calls) != len(expected):
+        return f"wrong_count: {len(calls)} called, {len(expected)} expected"
+    if found.selected < len(calls):
+        met = {pair.expected for pair in found.pairs}
+        paired = {pair.call for pair in found.pairs}
+        missed = next(wish.name for index, wish in enumerate(expected) if index not in met)
+        return f"wrong_tool: {next(call.name for index, call in enumerate(calls) if index not in paired)} called, {missed} expected"
+    for index, at, pair in found.pairs:
+        if not pair.is_whole:
+            call, wish = calls[index], expected[at]
+            given, accepted = call.arguments or {}, wish.accepted or {}
+            for kind, names in (("missing_argument", accepted.keys() - given.keys()), ("unexpected_argument", given.keys() - accepted.keys())):
+                if names:
+                    return f"{kind}: {min(names)} of {call.name}"
+            wrong = next(name for name, value in given.items() if not is_among(value, accepted[name]))
+            return f"wrong_value: {wrong} of {call.name}"
+    raise AssertionError("unreachable: an item is wrong by its count, its tools or its arguments")

@@ -1,0 +1,205 @@
+"""Tool use of a run: which tools it chose, how it called them, which way it went, to whom it passed the work.
+
+A run's expected calls stand under `expected.tool_calls`, its tools under `expected.tools`, its expected handoffs under `expected.handoffs`. Forbidden tools and
+the graph of handoffs are gates, not scores: see `scoring.gates`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.errors import InputError
+from assay.scoring.metrics import handoffs
+from assay.scoring.metrics.call_schema import check_call
+from assay.scoring.metrics.calls import Call, Expected, Matching, match, trajectory_match
+from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.tool_calls import read_call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.records.evidence import Run
+
+
+def run_calls(run: Run) -> list[Call] | Undetermined:
+    """The calls that a run made."""
+    if run.tool_calls is None:
+        return Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
+    return [read_call({"name": call.name, "arguments": call.arguments}) for call in run.tool_calls]
+
+
+def run_expected(run: Run) -> list[Expected] | Undetermined:
+    """The calls that a run should have made: `{"name", "arguments": {argument: value}}`, or lists of values under `acceptable`, which add to `arguments`."""
+    listed = run.expected.get("tool_calls") if isinstance(run.expected, dict) else None
+    if not isinstance(listed, list):
+        return Undetermined("the run does not say which calls are right (`expected.tool_calls`; an empty list says none)")
+    found = []
+    for index, item in enumerate(listed):
+        name = item.get("name") if isinstance(item, dict) else None
+        arguments, acceptable = (item.get("arguments", {}), item.get("acceptable", {})) if isinstance(item, dict) else (None, None)
+        if not isinstance(name, str) or not name or not isinstance(arguments, dict) or not isinstance(acceptable, dict):
+            return Undetermined(f'`expected.tool_calls[{index}]` is no {{"name", "arguments", "acceptable"}}')
+        if not all(isinstance(values, list) and values for values in acceptable.values()):
+            return Undetermined(f"`expected.tool_calls[{index}].acceptable` holds something that is no list of values")
+        accepted = {argument: [value, *acceptable.get(argument, ())] for argument, value in arguments.items()}
+        accepted.update((argument, values) for argument, values in acceptable.items() if argument not in arguments)
+        found.append(Expected(name, accepted, len(accepted)))
+    return found
+
+
+def _matching(run: Run) -> Matching | Undetermined:
+    calls, expected = run_calls(run), run_expected(run)
+    if isinstance(calls, Undetermined):
+        return calls
+    if isinstance(expected, Undetermined):
+        return expected
+    try:
+        return match(calls, expected)
+    except InputError as error:
+        return Undetermined(error.message)
+
+
+def _shown(value: exact.Ratio) -> float:
+    return exact.shown(exact.norm_of(value), exact.NORM_DIGITS)
+
+
+def _selection(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = _matching(run)
+    return found if isinstance(found, Undetermined) else _shown(found.selection)
+
+
+def _unrecorded(run: Run) -> Undetermined | None:
+    """Calls whose arguments nobody recorded; they are not wrong, nobody knows."""
+    count = sum(call.arguments is None for call in run.tool_calls or ())
+    return Undetermined(f"{count} of {len(run.tool_calls or ())} tool calls do not carry their `arguments` ({{}} says there were none)") if count else None
+
+
+def _arguments(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = _matching(run)
+    if isinstance(found, Undetermined):
+        return found
+    return _unrecorded(run) or _shown(found.argument_f1)
+
+
+def _validity(run: Run, params: Mapping[str, Any]) -> Any:
+    if not run.tool_calls:
+        return Undetermined("the run lists no `tool_calls`" if run.tool_calls is None else "the run called no tool")
+    total = len(run.tool_calls)
+    tools = run.expected.get("tools") if isinstance(run.expected, dict) else None
+    if tools is None:
+        unchecked = sum(call.valid is None for call in run.tool_calls)
+        if unchecked:
+            return Undetermined(
+                f"{unchecked} of {total} tool calls were not checked (`valid` is null), and the run does not carry its tools (`expected.tools`)"
+            )
+        return {"passed": sum(call.valid is True for call in run.tool_calls), "total": total}
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in tools):
+        return Undetermined('`expected.tools` is no list of {"name", "description", "parameters"}')
+    missing = _unrecorded(run)
+    if missing is not None:
+        return missing
+    valid = 0
+    for made in run.tool_calls:
+        found = check_call(read_call({"name": made.name, "arguments": made.arguments}), tools, closed=bool(params.get("closed", False)))
+        if found.valid is None:
+            return Undetermined(found.reason)
+        # a reported verdict can only worsen a computed one
+        valid += found.valid and made.valid is not False
+    return {"passed": valid, "total": total}
+
+
+def _trajectory(run: Run, params: Mapping[str, Any]) -> Any:
+    calls, expected = run_calls(run), run_expected(run)
+    if isinstance(calls, Undetermined):
+        return calls
+    if isinstance(expected, Undetermined):
+        return expected
+    over = params.get("over", "names")
+    if over == "arguments":
+        missing = _unrecorded(run)
+        if missing is not None:
+            return missing
+    try:
+        return int(trajectory_match(calls, expected, mode=params.get("mode", "strict"), over=over))
+    except InputError as error:
+        return Undetermined(error.message)
+
+
+def _handoff_accuracy(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = handoffs.run_accuracy(run)
+    return found if isinstance(found, Undetermined) else _shown(found)
+
+
+_BFCL = "Patil et al. 2024, Berkeley Function-Calling Leaderboard"
+
+TOOL_USE = (
+    Measure(
+        "tool_selection_accuracy",
+        "1",
+        "Tools chosen right, of all that were called or should have been",
+        "share",
+        "higher is better",
+        "zero_one",
+        "tool_calls[].name, expected.tool_calls[].name",
+        "undetermined; no call where none is expected is 1",
+        _selection,
+        citation=_BFCL,
+        limits="Sees names only: not the order, the arguments, or whether a call came too late. Another way to the same end is wrong unless it is expected.",
+    ),
+    Measure(
+        "argument_correctness",
+        "1",
+        "F1 of arguments, with calls paired to expected calls of the same tool so that the most are right",
+        "share",
+        "higher is better",
+        "zero_one",
+        "tool_calls[].arguments, expected.tool_calls",
+        "undetermined; no call where none is expected is 1",
+        _arguments,
+        citation=f"{_BFCL}; F1 after van Rijsbergen 1979; assignment after Kuhn 1955",
+        limits="Values compare as JSON: 'Oslo' is not 'oslo', and a date written otherwise is wrong unless it is acceptable. Every argument weighs the same.",
+    ),
+    Measure(
+        "tool_call_validity",
+        "1",
+        "Calls that name a tool and keep its JSON Schema",
+        "share",
+        "higher is better",
+        "ratio",
+        "tool_calls, expected.tools; without tools, tool_calls[].valid",
+        "undetermined, also where no tool was called",
+        _validity,
+        params={"closed": False},
+        citation=f"JSON Schema 2020-12; {_BFCL}",
+        limits="A valid call can be the wrong one. Unless `closed`, an argument that the schema does not declare is accepted as the schema accepts it.",
+    ),
+    Measure(
+        "trajectory_match",
+        "1",
+        "Whether the path of calls is the expected one",
+        "yes or no",
+        "higher is better",
+        "binary",
+        "tool_calls, expected.tool_calls",
+        "undetermined",
+        _trajectory,
+        range="0 or 1",
+        params={"mode": "strict", "over": "names"},
+        citation="the trajectory modes of LangChain's agentevals: strict, unordered, subset, superset",
+        limits="One expected path: a better one is no match. It does not see what the calls returned.",
+    ),
+    Measure(
+        "handoff_accuracy",
+        "1",
+        "Handoffs that went to the right agent",
+        "share",
+        "higher is better",
+        "zero_one",
+        "handoffs, expected.handoffs; without it, handoffs[].expected",
+        "undetermined, also where a handoff does not say where it should have gone",
+        _handoff_accuracy,
+        citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile D",
+        limits="Without `expected.handoffs` a handoff that should have happened and did not is not seen. The order is not compared.",
+    ),
+)
