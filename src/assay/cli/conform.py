@@ -33,7 +33,7 @@ def run(verb: str, argv: list[str]) -> int:
     counts = {status: sum(result["status"] == status for result in results) for status in ("passed", "failed", "unsupported", "computed")}
     missing = sorted({result["op"] for result in results if result["status"] == "unsupported" and result["op"] in REQUIRED})
     if options.json:
-        opt.print_json({"file": options.file, "counts": counts, "unsupported_required": missing, "cases": results})
+        sys.stdout.buffer.write(_pretty({"file": options.file, "counts": counts, "unsupported_required": missing, "cases": results}))
     else:
         _print(results, counts, missing)
     return ExitCode.FAILED if counts["failed"] or missing else ExitCode.PASSED

@@ -361,7 +361,7 @@ def _gate(argv: list[str]) -> int:
     for name in options.names:
         namespace, _, schema = name.partition(".")
         if all(kind == "selections" for kind, _ in _owners(tree, [namespace])):
-            raise UsageError("CLI-001", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
+            raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
         tree.home("providers", namespace)
         index = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)
         wanted = [schema] if schema else list(index["schemas"])

@@ -91,7 +91,9 @@ def _answer(document: Document, faults: list[Fault]) -> Answer | None:
             faults.append(_fault(document, key, f"unknown key '{key}'.{near_miss(key, _KEYS)}"))
     latency = tree.get("latency_ms")
     if latency is not None and not exact.is_amount(latency):
-        faults.append(_fault(document, "latency_ms", f"must be a number of milliseconds from 0 on, not {str(latency)[:40]!r}.", fix="Write null where none was taken."))
+        faults.append(
+            _fault(document, "latency_ms", f"must be a number of milliseconds from 0 on, not {str(latency)[:40]!r}.", fix="Write null where none was taken.")
+        )
     if not isinstance(tree.get("error", ""), str | None):
         faults.append(_fault(document, "error", "must be a text."))
     if len(faults) > before:

@@ -17,6 +17,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,11 +78,10 @@ class CommandTutor:
         with process:
             try:
                 said, complaint = self._listen(process, deadline)
-                code = process.wait(max(0.0, deadline - time.monotonic()))
-            except (NoAnswerError, subprocess.TimeoutExpired) as error:
-                raise NoAnswerError(str(error) if isinstance(error, NoAnswerError) else self._late()) from None
+                if not _wait(process, deadline):
+                    raise NoAnswerError(self._late())
             finally:
-                _end(process)
+                code = _end(process)
         if code:
             last = complaint.decode("utf-8", "replace").strip().splitlines()
             raise NoAnswerError(f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}")
@@ -114,13 +114,20 @@ class CommandTutor:
         return bytes(said), complaint
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command and whatever it started and left behind."""
-    try:
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Whether the command ended in time. It is not collected yet: until then its process group cannot become another's."""
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """End the command and whatever it started and left behind; its exit code."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # its session is its own, so its process group has its id
-    except (ProcessLookupError, PermissionError):
-        pass
-    process.wait()
+    return process.wait()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -165,6 +172,17 @@ class HttpTutor:
         except ValueError:
             return said.decode("utf-8", "replace")
         return tree["response"] if isinstance(tree, dict) and set(tree) == {"response"} else tree
+
+
+def read_headers(given: Iterable[str]) -> dict[str, str]:
+    """Headers from `NAME: VALUE`; `$NAME` in a value is taken from the environment, so that no secret stands in a command line."""
+    made = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip() or not text.isprintable():
+            raise UsageError("CLI-001", "a header is 'NAME: VALUE'.")
+        made[name.strip()] = os.path.expandvars(value.strip())
+    return made
 
 
 def ask_all(items: Iterable[ExamItem], tutor: Tutor, *, progress: Callable[[str], None] | None = None) -> dict[str, Answer]:

@@ -1,4 +1,4 @@
-"""A graded exam on the terminal: one stacked bar of the four axes for each item, the diagnosis, the patterns."""
+"""A graded exam on the terminal: one stacked bar of the four axes for each item, the diagnosis, the patterns, and what a missing step costs."""
 
 from __future__ import annotations
 
@@ -71,3 +71,46 @@ def summary(graded: Graded, document: dict[str, Any]) -> Iterator[str]:
     if p50 is not None:
         yield f"median latency {p50} ms over {document['latency']['n']:,} answers"
     yield f"rubric {document['rubric']} · policy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}"
+
+
+def cascade(found: dict[str, Any]) -> list[str]:
+    """What leaving a step out costs, line by line."""
+    score, gate = found["score"], found["hard_gate"]
+    said = {True: "open", False: "closed"}
+    lines = [
+        f"without {found['step']} ({found['title']}): score {score['before']} -> {score['after']}, hard gate {said[gate['before']]} -> {said[gate['after']]}"
+    ]
+    for kind, word in (("false_negatives", "lost"), ("false_positives", "gained")):
+        for flip in found[kind][:20]:
+            expected = ", ".join(flip["expected"])
+            lines.append(f"  {word:<6}  {flip['item']}  {flip['axis']}  got {printable(repr(flip['got']))}, expected {printable(expected)}")
+        if len(found[kind]) > 20:
+            lines.append(f"  ... and {len(found[kind]) - 20:,} more {word}")
+    if found["false_negatives"]:
+        lines += [f"  {printable(sentence)}" for sentence in found["diagnosis"]]
+    else:
+        lines.append("  no mark falls: no answer here needs this step")
+    return lines
+
+
+def verdict(found: dict[str, Any]) -> list[str]:
+    """Why a gate is open or closed, line by line."""
+    target = found["target"]
+    lines = [f"  {printable(reason)}" for reason in found["reasons"]]
+    lines.append(f"  the production target of {target['limit']} is {'reached' if target['holds'] else 'not reached'} (it does not block)")
+    for soft in found["soft"]:
+        state = {True: "WARNING", False: "fine", None: "not judged"}[soft["warn"]]
+        lines.append(f"  soft {soft['id']}: {state}, " + (soft["reason"] or f"{soft['value']} against {soft['limit']}"))
+    lines += [f"  note: {printable(note)}" for note in found["notes"]]
+    return [*lines, f"rubric {found['rubric']} · policy {found['policy']} · {found['scoringSystem']} · {found['gradingSystem']}"]
+
+
+def recalibration(found: dict[str, Any]) -> list[str]:
+    """What other weights would have done, line by line."""
+    lines = []
+    for row in found["history"]:
+        gate = row["hard_gate"]
+        turned = "" if gate["before"] == gate["after"] else f"  the hard gate {'opens' if gate['after'] else 'closes'}"
+        lines.append(f"{printable(row['file'])}  {row['rubric']} {row['score']} -> {found['rubric']} {row['recalibrated']}  ({row['change']:+}){turned}")
+    moved = f"mean change {found['mean_change']:+}, largest {found['largest_change']:+}"
+    return [*lines, f"{moved}; {found['gates_turned']} gates and {len(found['orders_turned'])} orders turn"]

@@ -20,7 +20,7 @@ def scoring_behaviour(probes: Iterable[dict[str, Any]], marking: Marking) -> lis
     found = []
     for probe in probes:
         for match in ("substring", "word", "exact"):
-            item = ExamItem(id="golden", prompt="golden", expected_contains=probe["expected"], gloss_contains=probe["gloss"], match=match)  # type: ignore[arg-type]
+            item = ExamItem(id="golden", prompt="golden", expected_contains=probe["expected"], gloss_contains=probe["gloss"], match=match)
             for one in (marking, *(marking.without(step) for step in marking.normal.names)):
                 marked = mark_item(item, probe["response"], one, schema=probe.get("schema"))
                 found.append([marked.bits, marked.units, marked.got])
@@ -45,6 +45,8 @@ def grading_behaviour(probes: Iterable[dict[str, Any]], marking: Marking, rules:
         else:
             card = None
             for bits in probe["reviews"]:
-                card = sm2.review("golden", sm2.quality_of(bits, marking, rules.policy.sm2), rules.policy.sm2, on=card.due if card else date(2026, 1, 1), before=card)
+                card = sm2.review(
+                    "golden", sm2.quality_of(bits, marking, rules.policy.sm2), rules.policy.sm2, on=card.due if card else date(2026, 1, 1), before=card
+                )
                 found.append([card.quality, card.repetitions, str(card.ease), card.interval_days, card.due.isoformat()])
     return found

@@ -46,7 +46,8 @@ class Cascade(NamedTuple):
 def break_step(exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str) -> Cascade:
     """Mark the answers with all steps and with one left out."""
     before, after = grade_exam(exam, answers, marking), grade_exam(exam, answers, marking.without(step))
-    fell, rose = [], []
+    fell: list[Flip] = []
+    rose: list[Flip] = []
     for old, new in zip(before.marked, after.marked, strict=True):
         for axis in MATCHED:
             bit = BIT[axis]

@@ -71,7 +71,9 @@ def item_documents(marked: tuple[Marked, ...], marking: Marking) -> list[dict[st
     return found
 
 
-def exam_document(graded: Graded, rules: ExamRules, *, unknown: tuple[str, ...] = (), faults: tuple[Fault, ...] = (), notes: tuple[str, ...] = ()) -> dict[str, Any]:
+def exam_document(
+    graded: Graded, rules: ExamRules, *, unknown: tuple[str, ...] = (), faults: tuple[Fault, ...] = (), notes: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """The whole result."""
     n = len(graded.marked)
     counts = Counter(one.bits for one in graded.marked)
@@ -189,7 +191,10 @@ def read_result(document: Document) -> ExamDocument:
     if not isinstance(tree, dict) or tree.get("schema") != EXAM_SCHEMA:
         said = tree.get("schema") if isinstance(tree, dict) else None
         raise InputError(
-            "FIL-006", f"is no graded exam; its schema is {str(said)[:60]!r}." if said else "is no graded exam.", where=document.file, fix="`assay exam grade ... -o result.json` writes one."
+            "FIL-006",
+            f"is no graded exam; its schema is {str(said)[:60]!r}." if said else "is no graded exam.",
+            where=document.file,
+            fix="`assay exam grade ... -o result.json` writes one.",
         )
     return read_record(document, ExamDocument, "EXM-010")
 

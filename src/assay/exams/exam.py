@@ -6,6 +6,7 @@ answer would meet it; so is an id that stands twice. What an answer is worth is 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
@@ -185,5 +186,21 @@ def disagreements(files: list[ExamFile], documents: list[Document]) -> list[Faul
         for value, document in zip(values, documents, strict=True):
             if value != values[0]:
                 message = f"'{key}' is {value!r} here and {values[0]!r} in {documents[0].file}."
-                found.append(Fault(message, code="EXM-005", file=document.file, line=(document.lines or {}).get((key,)), fix="One exam has one rubric and is of one set."))
+                found.append(
+                    Fault(
+                        message, code="EXM-005", file=document.file, line=(document.lines or {}).get((key,)), fix="One exam has one rubric and is of one set."
+                    )
+                )
+    return found
+
+
+def left_out(files: list[str]) -> list[str]:
+    """A second file of the exam that lies beside it and was not named: leaving it out may make the exam easier."""
+    given = {os.path.realpath(path) for path in files}
+    found = []
+    for path in files:
+        stem, ending = os.path.splitext(path)
+        extra = f"{stem}-extra{ending}"
+        if os.path.isfile(extra) and os.path.realpath(extra) not in given:
+            found.append(f"{extra} lies beside the exam and was not graded; name it too if it is part of the exam")
     return found

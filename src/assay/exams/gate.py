@@ -129,14 +129,17 @@ def comparable(candidate: Outcome, baseline: Outcome) -> None:
 def decide(capstone: Outcome, rules: ExamRules, *, regression: Outcome | None = None, baseline: Outcome | None = None) -> Verdict:
     """The verdict on a capstone result, with the regression set and its baseline where they are given."""
     if capstone.document.set != CAPSTONE:
-        raise InputError("EXM-013", f"is of the set '{capstone.document.set}'; the hard gate is on the capstone exam.", where=capstone.where, fix="Give it with --regression.")
+        raise InputError(
+            "EXM-013",
+            f"is of the set '{capstone.document.set}'; the hard gate is on the capstone exam.",
+            where=capstone.where,
+            fix="Give it with --regression.",
+        )
     notes = _notes(capstone, regression, baseline)
     drop, verify, changes = None, None, {}
     if regression is not None and baseline is not None:
         comparable(regression, baseline)
-        drop = Drop(
-            drop_holds(baseline.score, regression.score, rules.max_drop), baseline.score - regression.score, baseline.score, regression.score
-        )
+        drop = Drop(drop_holds(baseline.score, regression.score, rules.max_drop), baseline.score - regression.score, baseline.score, regression.score)
         changes = {axis: regression.axis_mean(axis) - baseline.axis_mean(axis) for axis in AXES}
         if -drop.drop > rules.verify_rise_above:
             verify = Verification(-drop.drop, self_test(regression.marking))
@@ -194,7 +197,9 @@ def gate_document(verdict: Verdict, rules: ExamRules, capstone: Outcome) -> dict
             "axes": {axis: shown(change) for axis, change in verdict.changes.items()},
         },
         "soft": [{**one._asdict(), "blocks": False} for one in verdict.soft],
-        "verify_rubric": None if verify is None else {"rise": shown(verify.rise), "limit": rules.policy.verify_rise_above, "self_test": verify.self_test.document()},
+        "verify_rubric": None
+        if verify is None
+        else {"rise": shown(verify.rise), "limit": rules.policy.verify_rise_above, "self_test": verify.self_test.document()},
         "reasons": list(verdict.reasons),
         "notes": list(verdict.notes),
         "rubric": capstone.marking.id,

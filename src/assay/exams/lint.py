@@ -140,7 +140,9 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[Finding]:
                 wrong += [form for form in naive if form != own and form not in forms and holds_all(form, entries, one.match)]
             if wrong:
                 shown = ", ".join(f"'{form}'" + (f" (right for {forms[form]})" if form in forms else "") for form in wrong[:3])
-                yield one.finding("contained-form", key, f"'{own}' is contained in {shown}, which would be accepted. Use `match: word` or `exact`, or a longer form.")
+                yield one.finding(
+                    "contained-form", key, f"'{own}' is contained in {shown}, which would be accepted. Use `match: word` or `exact`, or a longer form."
+                )
 
 
 def _forms(pairs: Iterable[tuple[str, _Placed]]) -> dict[str, str]:
@@ -151,7 +153,7 @@ def _forms(pairs: Iterable[tuple[str, _Placed]]) -> dict[str, str]:
     return found
 
 
-def lint_document(findings: list[Finding], paths: list[str], n: int) -> dict[str, Any]:
+def lint_document(findings: list[Finding], paths: list[str]) -> dict[str, Any]:
     """What lint found, as JSON."""
     counts = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
-    return {"files": paths, "n": n, "clean": not findings, "counts": counts, "findings": [one._asdict() for one in findings]}
+    return {"files": paths, "clean": not findings, "counts": counts, "findings": [one._asdict() for one in findings]}

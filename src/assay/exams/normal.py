@@ -74,6 +74,7 @@ class Normaliser:
         self._steps = tuple(STEPS[name].apply for name in self.names)
 
     def __call__(self, text: str) -> str:
+        """The text after every step."""
         for step in self._steps:
             text = step(text)
         return text

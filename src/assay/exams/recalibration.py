@@ -47,7 +47,7 @@ def reweigh(past: Outcome, marking: Marking) -> Reweighed:
 def recalibration_document(results: Iterable[Reweighed], marking: Marking, rules: ExamRules) -> dict[str, Any]:
     """What the new weights would have done: each past exam, the gates that turn, and the pairs whose order turns."""
     listed = list(results)
-    history = []
+    history: list[dict[str, Any]] = []
     for one in listed:
         old, new = one.past.score, one.score
         history.append(

@@ -76,6 +76,8 @@ _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
 def _spellings(specifier: str) -> set[str]:
     """Every name by which a list may know what a specifier asks for: were one left out, a bad module would get through by another address."""
     text = unquote(specifier)
+    if "://" not in text:
+        return {specifier, text, package_name(specifier)}
     parts = [part.lstrip("*") for part in re.split(r"[/?#]", text.split("://", 1)[-1]) if part]
     names = {specifier, text, package_name(specifier)}
     for index, part in enumerate(parts):
@@ -210,7 +212,7 @@ def _owner(name: str, domain: str, aliases: Mapping[str, Iterable[str]]) -> str:
     short, long = sorted((brand, label), key=len)
     if len(short) >= 3 and long.startswith(short):
         return CLEAN if _only_related(long[len(short) :]) else UNDETERMINED
-    if brand == label:
+    if brand in (label, domain.replace(".", "")):
         return CLEAN
     letters = iter(label)
     if brand[0] == label[:1] and 2 <= len(brand) <= 5 and all(sign in letters for sign in brand):
@@ -278,7 +280,7 @@ def _hosts(main: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             host = parts.hostname
         except ValueError:
             host, parts = None, urlsplit("")
-        if "\\" in url or "@" in parts.netloc or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url) or (host is None and "://" in url):
+        if "\\" in url or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url) or (host is None and "://" in url):
             odd.append(url)
         elif host and host not in hosts:
             hosts.append(host)

@@ -86,11 +86,11 @@ def index_fault(index: object) -> InputError | None:
         return InputError("IDX-001", "neither namespace nor selectionId is there.")
     needed = ["updatedAt", "status", *(["description", "skills"] if index.get("namespace") is not None else [])]
     for key in needed:
-        if index.get(key) is None:
+        if key not in index:
             return InputError("IDX-001", f"{key} is missing.")
-    for key, kind in (("namespace", str), ("selectionId", str), ("updatedAt", str), ("skills", dict), ("schemas", dict), ("members", dict)):
-        if index.get(key) is not None and not isinstance(index[key], kind):
-            return InputError("IDX-002", f"{key} is of the wrong kind.")
+    for key in ("namespace", "selectionId", "updatedAt"):
+        if key in index and not isinstance(index[key], str):
+            return InputError("IDX-002", f"{key} is no text.")
     for path, node in _nodes(index):
         if not isinstance(node, dict):
             return InputError("IDX-002", f"{path} is no object.")
@@ -161,7 +161,8 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         except InputError as error:
             manifest, whole = None, Node(BLOCKED, reason=error.message)
             shown = {"status": BLOCKED, "reason": error.message}
-        if snapshot is None and _was_imported(folder):
+        gone = snapshot is None and _was_imported(folder)
+        if gone:
             whole = whole._replace(status=BLOCKED if whole.status != NODE_REJECTED else whole.status, reason="its snapshot is gone")
             shown = node_document(whole, home, live_hash=None)
         tools: dict[str, Any] = {}
@@ -169,8 +170,8 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         for tool in sorted(manifest.tools) if manifest else _visible(os.path.join(folder, "tools")):
             inside = os.path.join(folder, "tools", tool)
             one, document = node(inside, "single-test", live, tool)
-            if one.status != NODE_REJECTED and manifest and manifest.tools[tool]["tests"] < MIN_TESTS:
-                one = one._replace(status=BLOCKED, reason=FEW_TESTS)
+            if one.status != NODE_REJECTED and (gone or (manifest and manifest.tools[tool]["tests"] < MIN_TESTS)):
+                one = one._replace(status=BLOCKED, reason="its snapshot is gone" if gone else FEW_TESTS)
                 document = node_document(one, home, live_hash=live)
             gathered.take(f"schemas.{name}.tools.{tool}", one, document)
             tools[tool] = document

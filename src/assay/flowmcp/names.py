@@ -87,7 +87,7 @@ def area_of(name: object) -> Area:
 
 def segment(value: object, what: str) -> str:
     """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never a slash."""
-    if value is None or value == "":
+    if value is None:
         raise InputError("FMC-012", f"no {what} is named.", fix=f"Give the {what}.")
     if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or "--" in value or len(value) > MAX_SEGMENT:
         said = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:60]}... ({len(str(value))} signs)"

@@ -11,10 +11,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.files import parse_json
 from assay.flowmcp.answers import dimension_of
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
 from assay.flowmcp.index import MIN_TESTS, namespace_index
-from assay.flowmcp.manifest import snapshot_of
+from assay.flowmcp.manifest import about_text, snapshot_of
 from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, iso, parse_iso, segment
 from assay.flowmcp.node import Home, judge, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
@@ -62,7 +63,7 @@ def terms_score(status: object) -> str:
     return "pass" if http_score(status) == "pass" else "stale"
 
 
-def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], *, area: str, now: datetime) -> list[dict[str, Any]]:
+def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], *, area: str, now: datetime | None = None) -> list[dict[str, Any]]:
     """The answers of an envelope with everything an entry needs, or the first thing that is missing."""
     answers = envelope.get("answers", envelope.get("gradings"))
     if not isinstance(answers, list) or not answers or not all(isinstance(item, dict) for item in answers):
@@ -103,7 +104,7 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
         moment = parse_iso(whole["timestamp"])
         if moment is None:
             raise InputError("FMC-012", f"{question}: {whole['timestamp']!r} is no time with a zone.")
-        if moment > now + SKEW:
+        if now is not None and moment > now + SKEW:
             raise InputError("FMC-013", f"{question} was answered at {whole['timestamp']}, after now ({iso(now)}).", fix="Set the clock right, or pass --now.")
         if whole["determinism"] == NON_DETERMINISTIC and whole["selectionContext"] is None and not area_of(area).persona:
             whole["selectionContext"] = {"groupId": area, "personaIds": [NEUTRAL]}
@@ -185,7 +186,7 @@ def record(
             schema_id=_schema_id(area.name, names, owner),
             area=area.name,
             schema_hash=live,
-            version=_agreed([*(item.get("version") for item in envelopes), _version(tree, area.tier, names)], "version") or "unknown",
+            version=_version(tree, area.tier, names) or _agreed([item.get("version") for item in envelopes], "version") or "unknown",
             about_hash=_agreed([item.get("aboutHash") for item in envelopes], "aboutHash"),
             selection_id=names["selection"] if area.tier == GROUP_BOUND else None,
             persona=persona,
@@ -279,7 +280,7 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
         )
     if tier == GROUP_BOUND:
         home = tree.home("selections", names["selection"])
-        if snapshot_of(os.path.join(home, "resources", "about"), "about") is None:
+        if not _declares_about(home):
             raise InputError(
                 "FMC-015", "the selection has no About page, which is its domain knowledge.", fix="Declare resources.about in the selection and import it."
             )
@@ -313,6 +314,15 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
 
 _WHOLE = ("tools-aggregate-namespace", "namespace-description", "namespace-skills")
 """The areas that speak for schemas that must be sound before."""
+
+
+def _declares_about(home: str) -> bool:
+    """Whether the newest version of a selection has an About page."""
+    snapshot = snapshot_of(home, "selection")
+    if snapshot is None:
+        return False
+    with open(os.path.join(home, snapshot.file), "rb") as stream:
+        return about_text(parse_json(stream.read())) is not None
 
 
 def _check_level(tree: Tree, area: str, selection: str) -> None:

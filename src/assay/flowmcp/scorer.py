@@ -79,7 +79,7 @@ class CommandJudge:
                 assert process.stdout is not None
                 reply = process.stdout.read(MAX_REPLY + 1)  # more is never held
                 if len(reply) > MAX_REPLY:
-                    raise InputError("PRO-007", f"the judge wrote more than {MAX_REPLY // 2**20} MiB.", fix="A judge writes one score.")
+                    raise InputError("PRO-007", f"the reply of the judge is longer than {MAX_REPLY // 2**20} MiB.", fix="A judge writes one score.")
                 process.wait()
             finally:
                 late = not timer.is_alive()
@@ -166,11 +166,11 @@ def score_prompts(
     made: dict[str, Any] = {
         "schemaIdSlug": document["schemaIdSlug"],
         "scoringProtocol": SCORING_PROTOCOL,
-        "promptsSha256": prompts_digest(document),
         "creator": {"skill": "assay schema score", "skillVersion": program_version or NOT_STATED, "session": f"assay-{stamp(now)}"},
         "harness": {"name": judge.name, "version": harness_version or NOT_STATED, "model": model or NOT_STATED, "modelContext": NOT_STATED},
         "timestamp": iso(now),
         "scores": scores,
+        "promptsSha256": prompts_digest(document),
     }
     if repeat > 1:
         made["repeats"] = [

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 INSTALL = "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)."
 BY_NAME = "Limits without walls must be asked for by name: --sandbox=process."
-WORK = "/work"
-REPORTS = "/report"
-INSIDE = "/opt/assay"
+WORK = "/sandbox/tree"
+REPORTS = "/sandbox/report"
+INSIDE = "/sandbox/code"
 NOBODY = 65534
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -85,7 +85,7 @@ def find_bubblewrap() -> str:
 
 def _why_no_bubblewrap() -> str:
     try:
-        command = [find_bubblewrap(), *_namespaces(), *_system(()), "--", "/usr/bin/true"]
+        command = [find_bubblewrap(), *_namespaces(), *_system(), "--", "/usr/bin/true"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20, check=False)  # noqa: S603
     except NotEnoughEvidence as error:
         return error.message.partition(": ")[2].rstrip(".")
@@ -142,12 +142,11 @@ def modules_folder() -> str:
     return os.path.dirname(_MODULES)
 
 
-def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, fixed: Sequence[Fixed], sealed: Iterable[str], texts: dict[str, int]) -> list[str]:
+def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, fixed: Sequence[Fixed], texts: dict[str, int]) -> list[str]:
     """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open descriptors."""
     space = str(limits.file_mb * 2**20)
     room = str(limits.file_mb * 2**20 + tree_bytes + tree_bytes // 4 + 2**20)
-    arguments = [*_namespaces(), *_system(readable), "--perms", "0755", "--dir", "/opt", "--perms", "0755", "--dir", INSIDE]
-    arguments += ["--ro-bind", _MODULES, f"{INSIDE}/inside"]
+    arguments = [*_namespaces(), *_system(), *_folders(f"{INSIDE}/inside", set()), "--ro-bind", _MODULES, f"{INSIDE}/inside"]
     for path, descriptor in texts.items():
         arguments += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
     for folder in ("/tmp", REPORTS, "/dev/shm"):  # noqa: S108  # of the sandbox, not of the machine
@@ -158,6 +157,9 @@ def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, 
         arguments += ["--perms", "0777", "--size", room, "--tmpfs", f"{WORK}/{folder}"]
     for one in fixed:
         arguments += ["--ro-bind", one.source, f"{WORK}/{one.path}"]
+    made: set[str] = set()
+    for path in dict.fromkeys(readable):
+        arguments += [*_folders(path, made), "--ro-bind", path, path]
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 
@@ -183,7 +185,7 @@ def _namespaces() -> list[str]:
     return [*arguments, "--unshare-user", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY)]
 
 
-def _system(readable: Iterable[str]) -> list[str]:
+def _system() -> list[str]:
     arguments = ["--ro-bind", "/usr", "/usr"]
     for path in _SYSTEM:
         if os.path.islink(path):
@@ -192,16 +194,19 @@ def _system(readable: Iterable[str]) -> list[str]:
             arguments += ["--ro-bind", path, path]
     for path in _ETC:
         arguments += ["--ro-bind-try", path, path]
-    made: set[str] = set()
-    for path in dict.fromkeys(readable):
-        parts = path.strip("/").split("/")
-        for count in range(1, len(parts)):
-            above = "/" + "/".join(parts[:count])
-            if above not in made and above != "/usr" and not above.startswith("/usr/"):
-                made.add(above)
-                arguments += ["--perms", "0755", "--dir", above]
-        arguments += ["--ro-bind", path, path]
     return [*arguments, "--proc", "/proc", "--dev", "/dev"]
+
+
+def _folders(path: str, made: set[str]) -> list[str]:
+    """The folders above a path, open to the code's user: bwrap alone would make them for root only."""
+    arguments = []
+    parts = path.strip("/").split("/")
+    for count in range(1, len(parts)):
+        above = "/" + "/".join(parts[:count])
+        if above not in made and above != "/usr" and not above.startswith("/usr/"):
+            made.add(above)
+            arguments += ["--perms", "0755", "--dir", above]
+    return arguments
 
 
 def interpreter(python: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Retrieval-augmented answers without a model: was the right context found, does every claim cite it, and do its words bear the claim out.
 
-Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim cannot be told from words; each sheet says what its measure does
-not see. The verdicts of a judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
+Citations are ids of retrieved passages, compared sign by sign. Whether a passage entails a claim cannot be told from words; each sheet says what its measure
+does not see. The verdicts of a judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
 """
 
 from __future__ import annotations
@@ -34,28 +34,19 @@ def _shown(value: Ratio) -> float:
 
 
 def average_precision(relevant: Sequence[bool]) -> Ratio:
-    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does.
+    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does. Right to 10**-30.
 
-    >>> average_precision([True, False, True])
-    Ratio(num=5, den=6)
+    >>> found = average_precision([True, False, True])
+    >>> found.num / found.den
+    0.8333333333333334
     """
     hits = total = 0
     for rank, is_relevant in enumerate(relevant, 1):
         if is_relevant:
             hits += 1
-            # Added in units of 10**-30: far finer than any digit shown, and a thousand ranks need no thousand-digit fraction.
+            # As a count of 10**-30, finer than any digit shown: the exact sum over a hundred thousand ranks is a fraction of a hundred thousand bits.
             total += (2 * hits * _FINE + rank) // (2 * rank)
-    if not hits:
-        return Ratio(0, 1)
-    return _reduced(total, hits)
-
-
-def _reduced(total: int, hits: int) -> Ratio:
-    """The simplest quotient within the error of the sum, so that 5/6 is 5/6."""
-    from fractions import Fraction  # ponytail: placeholder
-
-    found = Fraction(total, hits * _FINE).limit_denominator(10**12)
-    return Ratio(found.numerator, found.denominator)
+    return Ratio(total, hits * _FINE) if hits else Ratio(0, 1)
 
 
 def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved] | Undetermined:
@@ -172,8 +163,8 @@ def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
     return {"passed": sum(citation in known for citation in cited), "total": len(cited)}
 
 
-def _cited_texts(run: Run) -> list[tuple[Claim, list[str]]] | Undetermined:
-    """Each claim with the texts of the passages it cites; a citation that resolves to nothing has no text."""
+def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]] | Undetermined:
+    """Each claim with the passages it cites; a citation that resolves to nothing has none."""
     claims = _claims(run)
     if isinstance(claims, Undetermined):
         return claims
@@ -182,13 +173,17 @@ def _cited_texts(run: Run) -> list[tuple[Claim, list[str]]] | Undetermined:
     texts = texts_by_id(run.retrieval)
     if isinstance(texts, Undetermined):
         return texts
+    read: dict[str, lexical.Passage] = {}
     found = []
     for claim in claims:
-        cited = [texts[citation] for citation in cited_ids(claim) if citation in texts]
-        known = [text for text in cited if text is not None]
-        if len(known) < len(cited):
-            return Undetermined("a cited passage comes without its `text`")
-        found.append((claim, known))
+        cited = [citation for citation in cited_ids(claim) if citation in texts]
+        for citation in cited:
+            text = texts[citation]
+            if text is None:
+                return Undetermined(f"the cited passage {citation!r} comes without its `text`")
+            if citation not in read:
+                read[citation] = lexical.read_passage(text)
+        found.append((claim, [read[citation] for citation in cited]))
     return found
 
 
@@ -196,13 +191,12 @@ def _cited_texts(run: Run) -> list[tuple[Claim, list[str]]] | Undetermined:
 
 
 def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
-    pairs = _cited_texts(run)
+    pairs = _cited_passages(run)
     if isinstance(pairs, Undetermined):
         return pairs
     passed = total = 0
-    for claim, texts in pairs:
+    for claim, passages in pairs:
         quotes = lexical.quotations(claim.text)
-        passages = [lexical.tokens(text) for text in texts] if quotes else []
         total += len(quotes)
         passed += sum(any(lexical.occurs(quote, passage) for passage in passages) for quote in quotes)
     return {"passed": passed, "total": total} if total else Undetermined("no claim quotes anything")
@@ -213,13 +207,10 @@ def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support] 
     limit = exact.ratio(threshold)
     if not 0 <= limit.num <= limit.den:
         raise ValueError(f"the threshold is {threshold}; it is a share from 0 to 1")
-    pairs = _cited_texts(run)
+    pairs = _cited_passages(run)
     if isinstance(pairs, Undetermined):
         return pairs
-    return [
-        lexical.support(claim.text, texts, threshold_num=limit.num, threshold_den=limit.den) if texts else lexical.Support(0, 0, "it cites no retrieved passage")
-        for claim, texts in pairs
-    ]
+    return [lexical.support(claim.text, passages, threshold=limit) for claim, passages in pairs]
 
 
 def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
@@ -244,7 +235,7 @@ class SeveritySummary(NamedTuple):
 
 def summarise_severity(claims: Sequence[Claim]) -> SeveritySummary:
     """Count the unsupported claims by severity. The severity of a supported claim says how grave it would be, and does not count."""
-    found = Counter(claim.severity for claim in claims if claim.supported is False and claim.severity is not None)
+    found: Counter[str] = Counter(claim.severity for claim in claims if claim.supported is False and claim.severity is not None)
     by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
     supported = sum(claim.supported is True for claim in claims)
     unjudged = len(claims) - supported - sum(by_severity.values())
@@ -258,10 +249,123 @@ def _severity(run: Run, params: Mapping[str, Any]) -> Any:
     found = summarise_severity(claims)
     if found.unjudged:
         return Undetermined(f"{found.unjudged} of {found.claims} claims have no `supported`, or are unsupported and have no `severity`")
-    weights = {name: exact.ratio(weight) for name, weight in params.get("weights", SEVERITY_WEIGHTS).items()}
-    lost = exact.total([0], 0)
-    num, den = lost, 1
+    weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
+    num, den = 0, 1
     for severity, count in found.unsupported.items():
-        weight = weights[severity]
+        weight = exact.ratio(weights[severity])
         num, den = num * weight.den + count * weight.num * den, den * weight.den
     return _shown(Ratio(found.claims * den - num, found.claims * den))
+
+
+_RAGAS = "Es et al. 2023, RAGAS"
+_ALCE = "Gao et al. 2023, Enabling Large Language Models to Generate Text with Citations (ALCE)"
+
+GROUNDING = (
+    Measure(
+        "context_precision",
+        "1",
+        "Average precision of the retrieved passages: relevant ones stand first",
+        "share",
+        "higher is better",
+        "zero_one",
+        "retrieval[].rank, expected.relevant_ids; without it, retrieval[].relevant",
+        "undetermined, also where nothing was retrieved or a passage was not judged",
+        _context_precision,
+        citation=f"{_RAGAS} (context precision): the mean of precision@k over the relevant passages that were retrieved",
+        limits="Relevance is yes or no. What was not retrieved does not count: see context_recall. A passage retrieved again is not relevant again.",
+    ),
+    Measure(
+        "context_precision_share",
+        "1",
+        "Retrieved passages that are relevant, whatever their rank",
+        "share",
+        "higher is better",
+        "ratio",
+        "retrieval, expected.relevant_ids; without it, retrieval[].relevant",
+        "undetermined, also where nothing was retrieved or a passage was not judged",
+        _context_share,
+        citation=f"{_RAGAS}; precision of a set",
+        limits="Blind to the order. A passage retrieved again is not relevant again.",
+    ),
+    Measure(
+        "context_recall",
+        "1",
+        "Passages that should have been found and were",
+        "share",
+        "higher is better",
+        "zero_one",
+        "retrieval[].id, expected.relevant_ids",
+        "undetermined; nothing retrieved is 0",
+        _context_recall,
+        citation=f"{_RAGAS} (ID-based context recall)",
+        limits="Ids only: another passage that says the same is not found. Only as complete as the list of relevant ids.",
+    ),
+    Measure(
+        "citation_presence",
+        "1",
+        "Claims that cite something",
+        "share",
+        "higher is better",
+        "ratio",
+        "claims[].citations",
+        "undetermined, also where there are no claims",
+        _presence,
+        citation=f"{_ALCE}; Workflow Scoring & Evaluation Reference Guide, section 6, profile C",
+        limits="Whether the citation exists or bears the claim out is not seen. A claim that was not listed is not missed.",
+    ),
+    Measure(
+        "citation_resolution",
+        "1",
+        "Citations that name a retrieved passage",
+        "share",
+        "higher is better",
+        "ratio",
+        "claims[].citations, retrieval[].id",
+        "undetermined, also where nothing is cited",
+        _resolution,
+        citation=_ALCE,
+        limits="A citation of the wrong passage resolves as well. Ids compare sign by sign. A claim that cites nothing does not count: see citation_presence.",
+    ),
+    Measure(
+        "quotes_grounded",
+        "1",
+        "Quotations that stand word for word in a cited passage",
+        "share",
+        "higher is better",
+        "ratio",
+        "claims[].text, claims[].citations, retrieval[].text",
+        "undetermined, also where no claim quotes anything",
+        _quotes,
+        citation="Menick et al. 2022, Teaching language models to support answers with verified quotes (GopherCite)",
+        limits="Only what stands in double quotation marks. A true quotation may be out of context; words around it, also a denial, are not seen.",
+    ),
+    Measure(
+        "lexical_support",
+        "1",
+        "Claims whose words, numbers and denials stand in the passages they cite",
+        "share",
+        "higher is better",
+        "zero_one",
+        "claims[].text, claims[].citations, retrieval[].text",
+        "undetermined, also where there are no claims; a claim that cites nothing retrieved is unsupported",
+        _lexical,
+        params={"threshold": 0.6},
+        citation="token recall after Rajpurkar et al. 2016 (SQuAD); knowledge precision in Adlakha et al. 2023, Evaluating correctness and faithfulness",
+        limits="Compares words, not meaning: a paraphrase counts as unsupported; the same words in another order or about another subject count as supported; "
+        "what a denial applies to, units, number words and entailment are not seen. Denials and empty words are English.",
+    ),
+    Measure(
+        "severity_weighted_support",
+        "1",
+        "1 less the mean severity of unsupported claims",
+        "share",
+        "higher is better",
+        "zero_one",
+        "claims[].supported, claims[].severity",
+        "undetermined, also where a claim was not judged or an unsupported one has no severity",
+        _severity,
+        params={"weights": SEVERITY_WEIGHTS},
+        citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are ours",
+        limits="Only as good as the verdicts that came with the run. A mean hides one grave claim among many: the gate no_high_severity_hallucination does not.",
+    ),
+)

@@ -10,28 +10,31 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from assay.exact import Ratio
 
-_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", "‑": "-", "–": "-", "—": "-", "−": "-", "\u00ad": None, "\u200b": None, "\u2060": None, "\ufeff": None})
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MARKS = str.maketrans("’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff")  # curly marks and dashes; signs that cannot be seen
 _NUMBER = r"\d+(?:[.,]\d+)*"
 # Scripts written without spaces are compared sign by sign.
-_TOKEN = re.compile(rf"{_NUMBER}|[぀-ヿ㐀-䶿一-鿿]|[^\W\d_぀-ヿ㐀-䶿一-鿿]+(?:'[^\W\d_]+)*")
+_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_TOKEN = re.compile(rf"{_NUMBER}|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+(?:'[^\W\d_]+)*")
 _SIGNED = re.compile(rf"(?:(?<![\w.,)])-)?{_NUMBER}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n{2,}|(?<=[。！？])")
 _QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»')
 _ELLIPSIS = re.compile(r"\[?(?:\.\.\.|…)\]?")
 _NEGATIONS = frozenset(("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"))
-_EMPTY_WORDS = frozenset(
-    "a an the of to in on at by for from with and or as is are was were be been being it its this that these those he she they them his her their we you i".split()
-)
+_EMPTY_WORDS = frozenset((
+"a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "being", "it", "its", "this", "that", "these", "those", "he", "she", "they", "them", "his", "her", "their", "we", "you", "i"
+))  # fmt: skip
 
 
 def folded(text: str) -> str:
-    """A text as it is compared.
+    r"""A text as it is compared.
 
-    >>> folded("Ｃａｆｅ\\u0301 — “L’ÉTÉ”") == folded("café - “l'été”")
+    >>> folded("Ｃａｆｅ\u0301 — “L’ÉTÉ”") == folded("café - “l'été”")
     True
     """
     return unicodedata.normalize("NFKC", text).translate(_MARKS).casefold()
@@ -114,26 +117,48 @@ def quotations(text: str) -> list[str]:
     return [quote for quote in found if tokens(quote)]
 
 
-def occurs(quote: str, passage: Sequence[str]) -> bool:
-    """Whether a quotation stands word for word in a passage, given as its tokens; parts around an ellipsis in their order.
+class Sentence(NamedTuple):
+    """What is compared of a sentence."""
 
-    >>> occurs("the gate [...] closed", tokens("Then the gate, at last, closed.")), occurs("art", tokens("part"))
+    words: frozenset[str]
+    numbers: frozenset[str]
+    negates: bool
+
+
+class Passage(NamedTuple):
+    """What is compared of a passage, read once."""
+
+    text: str
+    """Its words and numbers, with a space before and after each."""
+    words: frozenset[str]
+    numbers: frozenset[str]
+    sentences: list[Sentence]
+
+
+def read_passage(text: str) -> Passage:
+    """A passage, ready to be compared with many claims."""
+    return Passage(f" {' '.join(tokens(text))} ", words(text), numbers(text), [Sentence(words(part), numbers(part), negates(part)) for part in sentences(text)])
+
+
+def occurs(quote: str, passage: Passage) -> bool:
+    """Whether a quotation stands word for word in a passage; parts around an ellipsis in their order.
+
+    >>> occurs("the gate [...] closed", read_passage("Then the gate, at last, closed.")), occurs("art", read_passage("part"))
     (True, False)
     """
-    text = f" {' '.join(passage)} "
     at = 0
     for part in _ELLIPSIS.split(folded(quote)):
-        wanted = tokens(part)
+        wanted = " ".join(tokens(part))
         if wanted:
-            at = text.find(f" {' '.join(wanted)} ", at)
+            at = passage.text.find(f" {wanted} ", at)
             if at < 0:
                 return False
-            at += len(" ".join(wanted)) + 1
+            at += len(wanted) + 1
     return True
 
 
 class Support(NamedTuple):
-    """Whether passages bear a claim out by their words: the share of its words that they hold, and why it is not supported, or nothing."""
+    """Whether passages bear a claim out by their words: how many of its words they hold, and what speaks against it, or nothing."""
 
     shared: int
     total: int
@@ -145,33 +170,34 @@ class Support(NamedTuple):
         return not self.fault
 
 
-def support(claim: str, passages: Iterable[str], *, threshold_num: int, threshold_den: int) -> Support:
+def support(claim: str, passages: Sequence[Passage], *, threshold: Ratio) -> Support:
     """Whether passages hold enough words of a claim, every number of it, and deny where it denies.
 
-    The denial is looked for in the sentence that shares the most words with the claim.
+    The denial is looked for in the sentence that shares the most words with the claim, the first of several.
 
-    >>> support("The gate is 7 m wide.", ["The gate is 8 m wide."], threshold_num=3, threshold_den=5).fault
+    >>> support("The gate is 7 m wide.", [read_passage("The gate is 8 m wide.")], threshold=Ratio(3, 5)).fault
     'no cited passage has the number 7'
-    >>> support("The gate is not open.", ["The gate is open."], threshold_num=3, threshold_den=5).fault
+    >>> support("The gate is not open.", [read_passage("The gate is open.")], threshold=Ratio(3, 5)).fault
     'it denies what the nearest sentence says'
     """
-    listed = list(passages)
-    wanted, own_numbers = words(claim), numbers(claim)
+    wanted, own_numbers, denies = words(claim), numbers(claim), negates(claim)
+    total = len(wanted)
+    if not passages:
+        return Support(0, total, "it cites no retrieved passage")
     if not wanted and not own_numbers:
         return Support(0, 0, "it holds no word to look for")
-    shared = len(wanted & frozenset().union(*map(words, listed)))
-    total = len(wanted)
-    absent = own_numbers - frozenset().union(*map(numbers, listed))
+    shared = len(wanted.intersection(frozenset().union(*(passage.words for passage in passages))))
+    absent = own_numbers.difference(*(passage.numbers for passage in passages))
     if absent:
         return Support(shared, total, f"no cited passage has the number {min(absent)}")
-    if shared * threshold_den < threshold_num * total:
+    if shared * threshold.den < threshold.num * total:
         return Support(shared, total, f"the cited passages hold {shared} of its {total} words")
-    nearest, most = "", -1
-    for passage in listed:
-        for sentence in sentences(passage):
-            common = len(wanted & words(sentence)) + len(own_numbers & numbers(sentence))
+    nearest, most = False, -1
+    for passage in passages:
+        for sentence in passage.sentences:
+            common = len(wanted & sentence.words) + len(own_numbers & sentence.numbers)
             if common > most:
-                nearest, most = sentence, common
-    if negates(claim) != negates(nearest):
-        return Support(shared, total, "it denies what the nearest sentence says" if negates(claim) else "the nearest sentence denies what it says")
+                nearest, most = sentence.negates, common
+    if denies != nearest:
+        return Support(shared, total, "it denies what the nearest sentence says" if denies else "the nearest sentence denies what it says")
     return Support(shared, total, "")

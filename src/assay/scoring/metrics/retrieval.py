@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from functools import lru_cache, reduce
-from itertools import islice
+from itertools import islice, repeat
 from math import fsum, isfinite, log2
 from operator import add, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError, UsageError
 from assay.registry import near_miss
-from assay.scoring.metrics.retrieval_columns import HERE, LARGE, tabulate
+from assay.scoring.metrics.retrieval_columns import HERE, LARGE, Table, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -136,8 +136,8 @@ def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS
     table = _by_columns(qrels, run, names, [key for key, _ in plan], relevance_level) if len(names) >= LARGE else None
     if table is not None:
         keys = [key for key, _ in plan]
-        queries = {name: dict(zip(keys, row, strict=True)) for name, row in zip(names, table[0], strict=True)}
-        without = [name for name, relevant in zip(names, table[1], strict=True) if not relevant]
+        queries = dict(zip(names, map(dict, map(zip, repeat(keys), zip(*table.columns, strict=True))), strict=True))
+        without = [name for name, relevant in zip(names, table.relevant, strict=True) if not relevant]
     for name in names if table is None else ():
         judged = qrels[name]
         scores = run.get(name) or {}
@@ -158,7 +158,7 @@ def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS
     return Evaluation(mean, queries, missing, tuple(sorted(run.keys() - qrels.keys())), tuple(without))
 
 
-def _by_columns(qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int) -> tuple[list[list[float]], list[int]] | None:
+def _by_columns(qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int) -> Table | None:
     if not all(map(HERE.fullmatch, keys)):
         return None
     try:

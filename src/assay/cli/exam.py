@@ -1,0 +1,403 @@
+"""`assay exam`: grade a tutor's answers, gate them, and look at the exam and its rubric."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.errors import EXIT_CODES_TEXT, ExitCode, NotEnoughEvidence, ShelfError, UsageError, printable
+from assay.exams import bars, sm2
+from assay.exams.answers import Answers, read_answers
+from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
+from assay.exams.breaking import break_step, cascade_document
+from assay.exams.document import Outcome, check_result, exam_document, read_result
+from assay.exams.exam import Exam, left_out, read_exam
+from assay.exams.gate import decide, gate_document
+from assay.exams.lint import lint_document, lint_exam
+from assay.exams.marking import Marking, grade_exam
+from assay.exams.normal import step_name, unknown_step
+from assay.exams.policy import ExamPolicy, ExamRules
+from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
+from assay.exams.rubric import ExamRubric
+from assay.files import Document, atomic_write, read_json
+from assay.registry import near_miss
+from assay.reports.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+TIMEOUT_S = 30.0
+ACTIONS: dict[str, str] = {
+    "grade": "marks on four axes, the exam's score, a diagnosis; answers from a file, a command or an endpoint",
+    "gate": "the hard gate, the regression check and the soft gates on graded exams; exit 0 or 1",
+    "lint": "faults and traps of exam files: wrong forms that would be accepted, empty lists, ids that stand twice",
+    "break": "mark again with a step of normalisation left out, and show the marks that fall with it",
+    "recalibrate": "what the weights of another rubric would have done to past exams",
+    "export-sm2": "items, qualities and due dates for a spaced-repetition scheduler",
+}
+
+
+def _help() -> str:
+    width = max(map(len, ACTIONS))
+    actions = "\n".join(f"  {name:<{width}}  {what}" for name, what in ACTIONS.items())
+    return (
+        "Grade the answers of a tutor model on an exam, and gate its release.\n\n"
+        f"usage: assay exam ACTION [options]\n\n{actions}\n\n"
+        "  assay exam ACTION --help   what an action takes, with an example\n\n"
+        "example: assay exam grade exam.yaml --answers answers.jsonl -o result.json\n"
+        f"{EXIT_CODES_TEXT}\n"
+    )
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Run one action."""
+    action = argv[0] if argv else ""
+    if action in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return ExitCode.PASSED
+    actions: dict[str, Callable[[list[str]], int]] = {
+        "grade": _grade, "gate": _gate, "lint": _lint, "break": _break, "recalibrate": _recalibrate, "export-sm2": _export
+    }  # fmt: skip
+    if action not in actions:
+        if not action or action == "--json":
+            sys.stderr.write(_help())
+            return ExitCode.MISUSE
+        raise UsageError("CLI-001", f"there is no action '{action}'.{near_miss(action, ACTIONS)}", fix="`assay exam --help` lists them.")
+    return actions[action](argv[1:])
+
+
+# --- what the actions share ---------------------------------------------------------------------------------------------------------------
+
+
+def _add_rules(made: argparse.ArgumentParser, rubric: str) -> None:
+    made.add_argument("--rubric", metavar="R", help=f"rubric by name, name@version or YAML file (default: {rubric})")
+    made.add_argument("--policy", metavar="Q", default="exam", help="policy by name, name@version or YAML file (default: exam)")
+    opt.add_library(made)
+
+
+def _rules(options: argparse.Namespace) -> ExamRules:
+    loaded = opt.shelf_of(options).load("policies", options.policy)
+    if not isinstance(loaded, ExamPolicy):
+        raise ShelfError("LIB-005", f"the policy '{loaded.id}' is of another family than exams.", fix="`assay library list policies` shows them.")
+    return ExamRules(loaded)
+
+
+def _marking(options: argparse.Namespace, name: str) -> Marking:
+    loaded = opt.shelf_of(options).load("rubrics", name)
+    if not isinstance(loaded, ExamRubric):
+        raise ShelfError("LIB-005", f"the rubric '{loaded.id}' is of another family than exams.", fix="`assay library list rubrics` shows them.")
+    return Marking(loaded)
+
+
+def _add_answers(made: argparse.ArgumentParser) -> None:
+    made.add_argument("files", nargs="+", metavar="EXAM", help="exam files (.yaml or .json); several are one exam, their items one after another")
+    made.add_argument("--answers", metavar="FILE", help='.jsonl of {"item", "response", "latency_ms"}, or - for standard input')
+    made.add_argument("--command", metavar="COMMAND", help="ask a command: each prompt on its standard input, the response on its standard output")
+    made.add_argument("--url", metavar="URL", help='ask an endpoint: POST {"prompt": ...}, JSON back')
+    made.add_argument(
+        "--header", metavar="'NAME: VALUE'", action="append", default=[], help="with --url: a header to send; $NAME is taken from the environment"
+    )
+    made.add_argument("--timeout", metavar="S", type=float, default=TIMEOUT_S, help=f"seconds for one answer of a command or endpoint (default: {TIMEOUT_S:g})")
+    made.add_argument("--save-answers", metavar="FILE", help="with --command or --url: keep what was answered, as --answers reads it")
+    made.add_argument("--keep-going", action="store_true", help="list answers that are at fault and grade the rest; still exits 3")
+    _add_rules(made, "the exam's, else the policy's")
+
+
+def _exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
+    exam, rules = read_exam(options.files), _rules(options)
+    return exam, _marking(options, options.rubric or exam.rubric or rules.policy.default_rubric), rules
+
+
+def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
+    given = [name for name in ("answers", "command", "url") if getattr(options, name)]
+    if len(given) != 1:
+        raise UsageError("CLI-001", "say where the answers come from: one of --answers, --command and --url.")
+    if options.answers:
+        return read_answers(options.answers, (item.id for item in exam.items), keep_going=options.keep_going)
+    if not 0 < options.timeout < 86_400:
+        raise UsageError("CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day.")
+    tutor: Tutor
+    if options.command:
+        tutor = CommandTutor(options.command, timeout_s=options.timeout)
+    else:
+        tutor = HttpTutor(options.url, timeout_s=options.timeout, headers=read_headers(options.header))
+    progress = _Progress(len(exam.items))
+    found = ask_all(exam.items, tutor, progress=progress.add)
+    progress.end()
+    if options.save_answers:
+        with atomic_write(options.save_answers) as stream:
+            stream.write(answer_lines(found.values()))
+    return Answers(found)
+
+
+class _Progress:
+    """A line on the terminal with count, rate and time left; silent elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.started = time.monotonic()
+        self.on = sys.stderr.isatty() and not os.environ.get("CI")
+
+    def add(self, item: str) -> None:
+        self.done += 1
+        if self.on:
+            rate = self.done / max(time.monotonic() - self.started, 1e-9)
+            share = "#" * (30 * self.done // self.total)
+            sys.stderr.write(f"\r[{share:<30}] {self.done} of {self.total}  {rate:.1f} a second  {(self.total - self.done) / rate:.0f} s left ")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self.on:
+            sys.stderr.write("\r" + " " * 90 + "\r")
+
+
+def _result(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
+    """A graded exam from its file, every number of it made again."""
+    document = read_json(path)
+    result = read_result(document)
+    return check_result(result, _marking(options, options.rubric or result.rubric), where=path), document
+
+
+def _write(paths: list[str], document: Any, formats: dict[str, Callable[[], bytes]] | None = None) -> None:
+    for path in paths:
+        made = (formats or {}).get(os.path.splitext(path)[1])
+        with atomic_write(path) as stream:
+            stream.write(made() if made is not None else pretty(document))
+
+
+def _say(lines: Any) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+# --- grade and break ----------------------------------------------------------------------------------------------------------------------
+
+
+def _grade(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam grade",
+        "Mark the answers to an exam on four axes, with a diagnosis in words. No gate: it exits 0 once graded.",
+        "assay exam grade exam.yaml --answers answers.jsonl -o result.json",
+    )
+    _add_answers(made)
+    made.add_argument(
+        "--break", dest="steps", metavar="STEP", action="append", default=[], help="also mark with this step of normalisation left out; may be repeated"
+    )
+    made.add_argument("--raw-bars", action="store_true", help="bars with the same length for each axis, not its weight")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    exam, marking, rules = _exam_of(options)
+    steps = _steps(options.steps, marking)
+    answers = _answers_of(options, exam)
+    graded = grade_exam(exam, answers.found, marking)
+    notes = tuple(left_out(options.files))
+    document = exam_document(graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes)
+    cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
+    if cascades:
+        document["broken"] = cascades
+    _write(paths, document)
+    for text in (*notes, *(fault.text() for fault in answers.faults)):
+        sys.stderr.write(f"assay: {printable(text)}\n")
+    if options.json:
+        opt.print_json(document)
+    else:
+        _say(bars.draw(graded, raw=options.raw_bars))
+        _say(bars.summary(graded, document))
+        for cascade in cascades:
+            _say(bars.cascade(cascade))
+    return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+
+
+def _steps(names: list[str], marking: Marking) -> list[str]:
+    found = []
+    for name in names:
+        step = step_name(name)
+        if step is None:
+            raise UsageError("CLI-001", unknown_step(name))
+        if step not in marking.normal.names:
+            raise UsageError("CLI-001", f"{marking.id} does not take the step '{step}', so it cannot be left out.")
+        found.append(step)
+    return list(dict.fromkeys(found))
+
+
+def _break(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam break",
+        "Mark the answers again with a step of normalisation left out, and show every mark that falls with it. No gate: it exits 0 once done.",
+        "assay exam break exam.yaml --answers answers.jsonl --step case-fold",
+    )
+    _add_answers(made)
+    made.add_argument(
+        "--step", dest="steps", metavar="STEP", action="append", default=[], help="nfc, strip, case-fold or trailing-period (default: each in turn)"
+    )
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    exam, marking, rules = _exam_of(options)
+    steps = _steps(options.steps, marking) or list(marking.normal.names)
+    answers = _answers_of(options, exam)
+    cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
+    document = {"rubric": marking.id, "policy": rules.id, "steps": cascades, "faults": [fault.as_dict() for fault in answers.faults]}
+    _write(paths, document)
+    if options.json:
+        opt.print_json(document)
+    else:
+        for cascade in cascades:
+            _say(bars.cascade(cascade))
+    return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+
+
+# --- gate ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _gate(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam gate",
+        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1.",
+        "assay exam gate result.json --regression regression.json --baseline baseline.json",
+    )
+    made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
+    made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
+    made.add_argument(
+        "--baseline", metavar="B", help="the regression set as the production tutor answered it, graded the same way; exit 4 when it is not there"
+    )
+    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
+    _add_rules(made, "the result's own")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    if options.baseline and not os.path.exists(options.baseline):
+        raise NotEnoughEvidence(
+            "EXM-014",
+            "there is no such baseline.",
+            where=options.baseline,
+            fix="Grade the production tutor on the regression set, and keep that result as the baseline.",
+        )
+    if options.baseline and not options.regression:
+        raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
+    if options.set_baseline and not options.regression:
+        raise UsageError("CLI-001", "what is stored as the baseline is the regression result.", fix="Give it with --regression R.")
+    rules = _rules(options)
+    capstone, _ = _result(options, options.result)
+    regression, source = _result(options, options.regression) if options.regression else (None, None)
+    baseline = _result(options, options.baseline)[0] if options.baseline else None
+    verdict = decide(capstone, rules, regression=regression, baseline=baseline)
+    found = gate_document(verdict, rules, capstone)
+    stored = bool(options.set_baseline and verdict.passed and source is not None)
+    if stored and source is not None and source.source is not None:
+        with atomic_write(options.set_baseline) as stream:
+            stream.write(source.source)
+        found["baseline_written"] = options.set_baseline
+    _write(paths, found)
+    if options.json:
+        opt.print_json(found)
+    else:
+        on = opt.colour()
+        said = opt.paint("PASSED", "green", "bold", on=on) if verdict.passed else opt.paint("FAILED", "red", "bold", on=on)
+        _say([said, *bars.verdict(found)])
+        if options.set_baseline and not stored:
+            sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
+    return ExitCode.PASSED if verdict.passed else ExitCode.FAILED
+
+
+# --- lint, recalibrate, export ------------------------------------------------------------------------------------------------------------
+
+
+def _lint(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam lint",
+        "Find faults and traps in the files of one exam. Exit 0 when there are none, 1 with warnings only, 3 with errors.",
+        "assay exam lint exam.yaml",
+    )
+    made.add_argument("files", nargs="+", metavar="EXAM", help="exam files (.yaml or .json); several are one exam")
+    _add_rules(made, "the policy's")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    findings = lint_exam(options.files, _marking(options, options.rubric or _rules(options).policy.default_rubric))
+    document = lint_document(findings, options.files)
+    _write(paths, document)
+    if options.json:
+        opt.print_json(document)
+    else:
+        for path in dict.fromkeys(one.file for one in findings):
+            rows = [one for one in findings if one.file == path]
+            _say([f"{printable(path)}: {len(rows)} finding{'s' if len(rows) != 1 else ''}", *(f"  {one.level:<7}  {printable(one.text())}" for one in rows)])
+        if not findings:
+            _say([f"{len(options.files)} file{'s' if len(options.files) != 1 else ''} checked, nothing found."])
+    errors = any(one.level == "error" for one in findings)
+    return ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
+
+
+def _recalibrate(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam recalibrate",
+        "What the weights of another rubric would have done to past exams. No gate: it exits 0 once done.",
+        "assay exam recalibrate --history results/*.json --rubric tutor-2.yaml",
+    )
+    made.add_argument("--history", metavar="FILE", nargs="+", required=True, help="past results, as `assay exam grade -o` writes them")
+    made.add_argument("--write", metavar="DIR", help="write each past result under the new rubric into this folder, so that it can be compared again")
+    _add_rules(made, "none: name it")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    if not options.rubric:
+        raise UsageError("CLI-001", "name the new rubric with --rubric.")
+    rules, marking = _rules(options), _marking(options, options.rubric)
+    results, trees = [], []
+    names = [os.path.basename(path) for path in options.history]
+    if options.write and len(set(names)) != len(names):
+        raise UsageError("CLI-001", "two past results have one file name, and --write would keep only one of them.", fix="Rename one.")
+    for path in options.history:
+        document = read_json(path)
+        past = read_result(document)
+        results.append(reweigh(check_result(past, _marking(options, past.rubric), where=path), marking))
+        trees.append(document.tree)
+    found = recalibration_document(results, marking, rules)
+    if options.write:
+        found["written"] = [os.path.join(options.write, name) for name in names]
+        for path, tree, one in zip(found["written"], trees, results, strict=True):
+            with atomic_write(path) as stream:
+                stream.write(pretty(recalibrated(tree, one)))
+    _write(paths, found)
+    if options.json:
+        opt.print_json(found)
+    else:
+        _say(bars.recalibration(found))
+    return ExitCode.PASSED
+
+
+def _export(argv: list[str]) -> int:
+    made = opt.parser(
+        "exam export-sm2",
+        "A review schedule for the items of a graded exam: item, quality and due date by SM-2, from the day you name.",
+        "assay exam export-sm2 result.json --date 2026-05-18 -o schedule.csv",
+    )
+    made.add_argument("result", metavar="RESULT", help="a graded exam, as `assay exam grade -o` writes it")
+    made.add_argument("--date", metavar="DAY", required=True, help="the day of the review, as 2026-05-18")
+    made.add_argument("--state", metavar="FILE", help="an earlier schedule (.json) to go on from; an item it does not have begins anew")
+    _add_rules(made, "the result's own")
+    opt.add_output(made, (".csv", ".json"))
+    options = made.parse_args(argv)
+    paths = opt.outputs(options)
+    try:
+        day = date.fromisoformat(options.date)
+    except ValueError:
+        raise UsageError("CLI-001", f"--date {options.date!r} is no day.", fix="Write 2026-05-18.") from None
+    rules = _rules(options)
+    outcome, _ = _result(options, options.result)
+    state = sm2.read_state(read_json(options.state)) if options.state else {}
+    cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
+    document = sm2.sm2_document(cards, rules.policy.sm2, outcome.marking.id, rules.id)
+    _write(paths, document, {".csv": lambda: sm2.table(cards)})
+    if options.json:
+        opt.print_json(document)
+    elif not paths:
+        sys.stdout.write(sm2.table(cards).decode().replace("\r\n", "\n"))
+    return ExitCode.PASSED
