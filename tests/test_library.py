@@ -206,7 +206,7 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")
     found = done.json()
     assert (done.code, found["faults"], found["findings"]) == (0, [], [])
-    assert len(found["files"]) == 8
+    assert len(found["files"]) == 9
 
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
@@ -603,10 +603,10 @@ def test_a_verdict_that_does_not_count_moves_scoring(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     kept = MEASURES[name]
-    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run: Undetermined("lost")))
+    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: Undetermined("lost")))
     assert _moved() == {"scoring"}
     made_up = {"passed": 1, "total": 1} if kept.formula == "ratio" else 0
-    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run: made_up))
+    monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: made_up))
     assert _moved() == {"scoring"}
 
 
@@ -767,7 +767,7 @@ def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
     checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == "8 items, 8 published and unchanged"
+    assert checks["shelf"]["found"] == "9 items, 9 published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
 

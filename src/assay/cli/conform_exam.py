@@ -27,12 +27,12 @@ Output = dict[str, Any]
 
 @cache
 def _rules() -> ExamRules:
-    return ExamRules(Shelf().load("policies", "exam"))
+    return ExamRules(Shelf().exam_policy("exam"))
 
 
 @cache
 def _marking() -> Marking:
-    return Marking(Shelf().load("rubrics", _rules().policy.default_rubric))
+    return Marking(Shelf().exam_rubric(_rules().policy.default_rubric))
 
 
 def _number(value: Any, what: str) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -9,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.errors import EXIT_CODES_TEXT, ExitCode, NotEnoughEvidence, ShelfError, UsageError, printable
+from assay.errors import EXIT_CODES_TEXT, ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.exams import bars, sm2
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
@@ -20,15 +21,13 @@ from assay.exams.gate import decide, gate_document
 from assay.exams.lint import lint_document, lint_exam
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
-from assay.exams.policy import ExamPolicy, ExamRules
+from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
-from assay.exams.rubric import ExamRubric
 from assay.files import Document, atomic_write, read_json
 from assay.registry import near_miss
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
 TIMEOUT_S = 30.0
@@ -81,17 +80,11 @@ def _add_rules(made: argparse.ArgumentParser, rubric: str) -> None:
 
 
 def _rules(options: argparse.Namespace) -> ExamRules:
-    loaded = opt.shelf_of(options).load("policies", options.policy)
-    if not isinstance(loaded, ExamPolicy):
-        raise ShelfError("LIB-005", f"the policy '{loaded.id}' is of another family than exams.", fix="`assay library list policies` shows them.")
-    return ExamRules(loaded)
+    return ExamRules(opt.shelf_of(options).exam_policy(options.policy))
 
 
 def _marking(options: argparse.Namespace, name: str) -> Marking:
-    loaded = opt.shelf_of(options).load("rubrics", name)
-    if not isinstance(loaded, ExamRubric):
-        raise ShelfError("LIB-005", f"the rubric '{loaded.id}' is of another family than exams.", fix="`assay library list rubrics` shows them.")
-    return Marking(loaded)
+    return Marking(opt.shelf_of(options).exam_rubric(name))
 
 
 def _add_answers(made: argparse.ArgumentParser) -> None:
@@ -126,35 +119,27 @@ def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
         tutor = CommandTutor(options.command, timeout_s=options.timeout)
     else:
         tutor = HttpTutor(options.url, timeout_s=options.timeout, headers=read_headers(options.header))
-    progress = _Progress(len(exam.items))
-    found = ask_all(exam.items, tutor, progress=progress.add)
-    progress.end()
+    found = ask_all(exam.items, tutor, progress=_progress(len(exam.items)))
     if options.save_answers:
         with atomic_write(options.save_answers) as stream:
             stream.write(answer_lines(found.values()))
     return Answers(found)
 
 
-class _Progress:
+def _progress(total: int) -> Callable[[str], None]:
     """A line on the terminal with count, rate and time left; silent elsewhere."""
+    started, done, on = time.monotonic(), 0, sys.stderr.isatty() and not os.environ.get("CI")
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-        self.started = time.monotonic()
-        self.on = sys.stderr.isatty() and not os.environ.get("CI")
-
-    def add(self, item: str) -> None:
-        self.done += 1
-        if self.on:
-            rate = self.done / max(time.monotonic() - self.started, 1e-9)
-            share = "#" * (30 * self.done // self.total)
-            sys.stderr.write(f"\r[{share:<30}] {self.done} of {self.total}  {rate:.1f} a second  {(self.total - self.done) / rate:.0f} s left ")
+    def add(item: str) -> None:
+        nonlocal done
+        done += 1
+        rate = done / max(time.monotonic() - started, 1e-9)
+        line = f"[{'#' * (30 * done // total):<30}] {done} of {total}  {rate:.1f} a second  {(total - done) / rate:.0f} s left"
+        if on:
+            sys.stderr.write(f"\r{line} " if done < total else f"\r{' ' * 90}\r")
             sys.stderr.flush()
 
-    def end(self) -> None:
-        if self.on:
-            sys.stderr.write("\r" + " " * 90 + "\r")
+    return add
 
 
 def _result(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
@@ -164,11 +149,15 @@ def _result(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
     return check_result(result, _marking(options, options.rubric or result.rubric), where=path), document
 
 
-def _write(paths: list[str], document: Any, formats: dict[str, Callable[[], bytes]] | None = None) -> None:
+def _outputs(options: argparse.Namespace, *inputs: str | None) -> list[str]:
+    """The output files, none of which is an input."""
+    return opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
+
+
+def _write(paths: list[str], document: Any) -> None:
     for path in paths:
-        made = (formats or {}).get(os.path.splitext(path)[1])
         with atomic_write(path) as stream:
-            stream.write(made() if made is not None else pretty(document))
+            stream.write(pretty(document))
 
 
 def _say(lines: Any) -> None:
@@ -191,7 +180,7 @@ def _grade(argv: list[str]) -> int:
     made.add_argument("--raw-bars", action="store_true", help="bars with the same length for each axis, not its weight")
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
+    paths = _outputs(options, *options.files, options.answers)
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking)
     answers = _answers_of(options, exam)
@@ -238,7 +227,7 @@ def _break(argv: list[str]) -> int:
     )
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
+    paths = _outputs(options, *options.files, options.answers)
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = _answers_of(options, exam)
@@ -271,7 +260,7 @@ def _gate(argv: list[str]) -> int:
     _add_rules(made, "the result's own")
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
+    paths = _outputs(options, options.result, options.regression, options.baseline)
     if options.baseline and not os.path.exists(options.baseline):
         raise NotEnoughEvidence(
             "EXM-014",
@@ -346,25 +335,24 @@ def _recalibrate(argv: list[str]) -> int:
     _add_rules(made, "none: name it")
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
+    paths = _outputs(options, *options.history)
     if not options.rubric:
         raise UsageError("CLI-001", "name the new rubric with --rubric.")
     rules, marking = _rules(options), _marking(options, options.rubric)
     results, trees = [], []
-    names = [os.path.basename(path) for path in options.history]
-    if options.write and len(set(names)) != len(names):
-        raise UsageError("CLI-001", "two past results have one file name, and --write would keep only one of them.", fix="Rename one.")
+    written = [os.path.join(options.write, os.path.basename(path)) for path in options.history] if options.write else []
+    if len(set(written)) != len(written) or {os.path.realpath(path) for path in written} & {os.path.realpath(path) for path in options.history}:
+        raise UsageError("CLI-001", "--write would overwrite a result: one of the history, or one of the same name.", fix="Write into another folder.")
     for path in options.history:
         document = read_json(path)
         past = read_result(document)
         results.append(reweigh(check_result(past, _marking(options, past.rubric), where=path), marking))
         trees.append(document.tree)
     found = recalibration_document(results, marking, rules)
-    if options.write:
-        found["written"] = [os.path.join(options.write, name) for name in names]
-        for path, tree, one in zip(found["written"], trees, results, strict=True):
-            with atomic_write(path) as stream:
-                stream.write(pretty(recalibrated(tree, one)))
+    if written:
+        found["written"] = written
+        for path, tree, one in zip(written, trees, results, strict=True):
+            _write([path], recalibrated(tree, one))
     _write(paths, found)
     if options.json:
         opt.print_json(found)
@@ -385,7 +373,7 @@ def _export(argv: list[str]) -> int:
     _add_rules(made, "the result's own")
     opt.add_output(made, (".csv", ".json"))
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
+    paths = _outputs(options, options.result, options.state)
     try:
         day = date.fromisoformat(options.date)
     except ValueError:
@@ -395,7 +383,9 @@ def _export(argv: list[str]) -> int:
     state = sm2.read_state(read_json(options.state)) if options.state else {}
     cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
     document = sm2.sm2_document(cards, rules.policy.sm2, outcome.marking.id, rules.id)
-    _write(paths, document, {".csv": lambda: sm2.table(cards)})
+    for path in paths:
+        with atomic_write(path) as stream:
+            stream.write(sm2.table(cards) if path.endswith(".csv") else pretty(document))
     if options.json:
         opt.print_json(document)
     elif not paths:

@@ -69,7 +69,9 @@ def run(argv: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as a shell says it of a program that SIGPIPE ended
     except KeyboardInterrupt:
-        sys.stderr.write("\nassay: interrupted; every file that was written is whole, the rest was not begun.\n")
+        # the verbs that write one file after the other cannot say that there is none yet
+        left = "every file that was written is whole, the rest was not begun" if verb in ("schema", "exam") else "nothing was written"
+        sys.stderr.write(f"\nassay: interrupted; {left}.\n")
         return 130
     except RecursionError:
         _complain(AssayError("FIL-004", "the input nests too deep."), as_json=as_json)

@@ -210,13 +210,14 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
         )
     faults: list[Fault] = []
     bits: dict[str, int] = {}
+    outcomes = [_exactly(look) for look in _outcomes(marking)]
     for index, item in enumerate(result.items):
-        at = f"items[{index}]"
         if item.item in bits:
-            faults.append(Fault(f"the item '{item.item}' stands twice.", code="EXM-002", file=where, path=f"{at}.item"))
-        bits[item.item] = _bits(item, at, where, faults)
-        if len(faults) < MAX_FAULTS:
-            faults += _item_faults(item, bits[item.item], marking, at, where)
+            faults.append(Fault(f"the item '{item.item}' stands twice.", code="EXM-002", file=where, path=f"items[{index}].item"))
+        bits[item.item] = _bits(item, index, where, faults)
+        score, weighted = outcomes[bits[item.item]]
+        if (item.score != score or item.weighted != weighted) and len(faults) < MAX_FAULTS:
+            faults += _item_faults(item, bits[item.item], marking, f"items[{index}]", where)
     if not faults:
         outcome = Outcome(where, result, marking, bits)
         if result.n != len(bits):
@@ -234,8 +235,13 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
     return outcome
 
 
-def _bits(item: ItemDocument, at: str, where: str, faults: list[Fault]) -> int:
+def _exactly(look: _Shown) -> tuple[Decimal, dict[str, Decimal]]:
+    return Decimal(repr(look.score)), {axis: Decimal(repr(part)) for axis, part in look.weighted.items()}
+
+
+def _bits(item: ItemDocument, index: int, where: str, faults: list[Fault]) -> int:
     found = 0
+    at = f"items[{index}]"
     if set(item.breakdown) != set(AXES):
         faults.append(Fault(f"has the axes {', '.join(item.breakdown)}; they are {', '.join(AXES)}.", code="EXM-010", file=where, path=f"{at}.breakdown"))
         return 0

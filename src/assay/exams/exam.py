@@ -105,7 +105,7 @@ def read_exam(paths: Iterable[str]) -> Exam:
 def make_exam(documents: list[Document]) -> Exam:
     """One exam from parsed files, or an error with every fault and its line."""
     files, faults = [], []
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[Document, Path]] = {}
     for document in documents:
         try:
             file = read_record(document, ExamFile, "EXM-001")
@@ -140,7 +140,7 @@ def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     return found
 
 
-def file_faults(file: ExamFile, document: Document, seen: dict[str, str]) -> list[Fault]:
+def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Document, Path]]) -> list[Fault]:
     """What is wrong with a file of the right shape. `seen` holds the ids of the files before it and where they stand."""
     lines = document.lines or {}
     found: list[Fault] = []
@@ -162,10 +162,9 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, str]) -> lis
         if problem is not None:
             add((*at, "id"), f"the id {problem}.", "EXM-001")
         if item.id in seen:
-            add((*at, "id"), f"the id '{item.id}' stands twice; first at {seen[item.id]}.", "EXM-002", "Give each item an id of its own.")
+            add((*at, "id"), f"the id '{item.id}' stands twice; first at {_place(*seen[item.id])}.", "EXM-002", "Give each item an id of its own.")
         else:
-            line = lines.get((*at, "id"))
-            seen[item.id] = f"{document.file}, line {line}" if line else f"{document.file}, {show_path(at)}"
+            seen[item.id] = (document, at)
         if item.expected_contains is not None and item.expected is not None:
             add((*at, "expected"), "`expected` and `expected_contains` are two names of one list.", "EXM-001", "Keep one.")
         for key, entries in (("expected_contains", item.wanted), ("gloss_contains", item.gloss_contains)):
@@ -176,6 +175,11 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, str]) -> lis
                 if not entry.strip().strip(".").strip():
                     add((*at, key, place), f"{entry!r} is found in every answer.", "EXM-003", "Write the form that is expected.")
     return found
+
+
+def _place(document: Document, at: Path) -> str:
+    line = (document.lines or {}).get((*at, "id"))
+    return f"{document.file}, line {line}" if line else f"{document.file}, {show_path(at)}"
 
 
 def disagreements(files: list[ExamFile], documents: list[Document]) -> list[Fault]:

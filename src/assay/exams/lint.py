@@ -49,7 +49,7 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[Finding]:
     documents = [read_document(path) for path in paths]
     files: list[tuple[ExamFile, Document]] = []
     faults: list[Fault] = []
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[Document, Path]] = {}
     for document in documents:
         try:
             file = read_record(document, ExamFile, "EXM-001")

@@ -73,30 +73,36 @@ class Marking:
     def prepare(self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None) -> list[Prepared]:
         """Items of one file, ready to be marked against."""
         validator = compile_schema(schema) if schema is not None else self._validator
-        normal, match = self.normal, self.rubric.match
-        return [
-            Prepared(item, tuple(map(normal, item.wanted)), tuple(map(normal, item.gloss_contains)), MATCHES[item.match or match], validator) for item in items
-        ]
+        match = self.rubric.match
+        known: dict[str, str] = {}  # forms repeat over an exam
+
+        def forms(entries: list[str]) -> tuple[str, ...]:
+            return tuple([known[entry] if entry in known else known.setdefault(entry, self.normal(entry)) for entry in entries])
+
+        return [Prepared(item, forms(item.wanted), forms(item.gloss_contains), MATCHES[item.match or match], validator) for item in items]
 
     def mark(self, ready: Prepared, response: Any) -> Marked:
         """The marks of one response. None is no answer and has none."""
         if response is None:
             return Marked(ready.item, None, None, 0, self.units[0])
-        tree = _parsed(response)
+        item, expected, wanted, found, validator = ready
+        tree = response if type(response) is dict else _parsed(response)
+        normal = self.normal
         if tree is None:
             text = response if isinstance(response, str) else canonical(response).decode()
-            whole = self.normal(text)
-            bits = _found(whole, ready.expected, ready.found, _CORRECTNESS) | _found(whole, ready.gloss, ready.found, _GLOSS)
-            return Marked(ready.item, text, text, bits, self.units[bits])
+            whole = normal(text)
+            bits = (_CORRECTNESS if _finds(whole, expected, found) else 0) | (_GLOSS if _finds(whole, wanted, found) else 0)
+            return Marked(item, text, text, bits, self.units[bits])
         got, gloss = tree.get("correction"), tree.get("gloss")
-        bits = _found(self.normal(got), ready.expected, ready.found, _CORRECTNESS) if isinstance(got, str) else 0
-        if isinstance(gloss, str):
-            bits |= _found(self.normal(gloss), ready.gloss, ready.found, _GLOSS)
-        if _keeps(ready.validator, tree):
+        got, gloss = got if isinstance(got, str) else None, gloss if isinstance(gloss, str) else None
+        bits = _CORRECTNESS if got is not None and _finds(normal(got), expected, found) else 0
+        if gloss is not None and _finds(normal(gloss), wanted, found):
+            bits |= _GLOSS
+        if _keeps(validator, tree):
             bits |= _SCHEMA
         if self.concise(word_count(tree.get("explanation"))):
             bits |= _CONCISENESS
-        return Marked(ready.item, got if isinstance(got, str) else None, gloss if isinstance(gloss, str) else None, bits, self.units[bits])
+        return Marked(item, got, gloss, bits, self.units[bits])
 
     def concise(self, words: int | None) -> bool:
         """Whether that many words are within the budget, which is inclusive. No explanation is not concise."""
@@ -114,11 +120,11 @@ def word_count(explanation: object) -> int | None:
     return len(explanation.split()) or None
 
 
-def _found(text: str, entries: tuple[str, ...], found: Callable[[str, str], bool], bit: int) -> int:
-    for entry in entries:
+def _finds(text: str, entries: tuple[str, ...], found: Callable[[str, str], bool]) -> bool:
+    for entry in entries:  # a loop, not `all`: it is the innermost of all, and a generator costs as much as the search
         if not found(text, entry):
-            return 0
-    return bit
+            return False
+    return True
 
 
 def _parsed(response: Any) -> dict[str, Any] | None:

@@ -72,9 +72,13 @@ class Normaliser:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self._steps = tuple(STEPS[name].apply for name in self.names)
+        self._usual = self.names == tuple(STEPS)
 
     def __call__(self, text: str) -> str:
         """The text after every step."""
+        if self._usual:  # the same steps in one go: a hundred thousand answers pass through
+            text = (text if text.isascii() else normalize("NFC", text)).strip().lower()
+            return text[:-1] if text[-1:] == "." else text
         for step in self._steps:
             text = step(text)
         return text
@@ -93,13 +97,10 @@ def _word(text: str, entry: str) -> bool:
     if start < 0:
         return False
     end = start + len(entry)
-    if not (start and _in_word(text[start - 1])) and not (end < len(text) and _in_word(text[end])):
-        return True
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
+        return True  # the first place is a word: the usual case
     return _as_word(entry).search(text, start) is not None
-
-
-def _in_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"
 
 
 @lru_cache(maxsize=1024)

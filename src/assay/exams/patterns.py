@@ -124,7 +124,8 @@ def _outlier(graded: Graded, answered: list[Marked], rules: ExamRules) -> Iterat
         expected, got = one.on(axis)
         near = [] if got is None else near_matches(got, expected, one.item.match or graded.marking.rubric.match, graded.marking.normal)
         evidence = {"item": one.item.id, "axis": axis, "expected": expected, "got": shortened(got), "items": len(answered), "would_match_without": near}
-        yield Pattern("outlier_item", evidence, f"{one.item.id} alone has no mark for {axis}: look at the normalisation first")
+        advice = f"it is right but for {', '.join(near)}: look at the normalisation" if near else "look at the normalisation first, then at the item"
+        yield Pattern("outlier_item", evidence, f"{one.item.id} alone has no mark for {axis}; {advice}")
 
 
 def _no_accents(text: str) -> str:

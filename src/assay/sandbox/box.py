@@ -15,12 +15,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import AssayError
 from assay.sandbox import isolation as walls
+from assay.sandbox.bootstrap import modules_for, start_command
+from assay.sandbox.ending import READY, read_ending
 from assay.sandbox.limits import MAX_REPORT_MB, OPEN_FILES, OUTPUT_FLOOD, Limits
-from assay.sandbox.outcome import Isolation, Outcome, Status, Stream, Violation
+from assay.sandbox.outcome import Isolation, Outcome, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,7 +92,11 @@ class Box:
         self._kept: dict[str, _Kept] = {name: _Kept(output) for name in ("stdout", "stderr")}
         self._kept |= {"report": _Kept((MAX_REPORT_MB + 1) * 2**20), "info": _Kept(4096), "answer": _Kept(64 * 1024)}
         self._reads: dict[int, str] = {}
-        self._process = self._start()
+        try:
+            self._process = self._start()
+        except BaseException:
+            self._let_go()
+            raise
 
     def __enter__(self) -> Box:
         return self
@@ -98,11 +105,14 @@ class Box:
         try:
             self._kill()
         finally:
-            for one in self._ours:
-                os.close(one)
-            self._ours.clear()
-            if self._folder:
-                shutil.rmtree(self._folder, ignore_errors=True)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for one in self._ours:
+            os.close(one)
+        self._ours.clear()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def answer(self) -> bytes:
@@ -125,7 +135,7 @@ class Box:
             user = walls.choose_user()
             job = self._job(user) | {"report": report, "leash": leash_out, "answer": answer, "channel": list(channel)}
             command, cwd = self._command(given, job_out, user, job)
-            self._feeds = {job_in: memoryview(marshal.dumps(job, 2)), stdin_in: memoryview(setup.stdin)}
+            self._feeds = {job_in: memoryview(marshal.dumps({**job, "modules": modules_for(setup.kind, setup.python)})), stdin_in: memoryview(setup.stdin)}
             return subprocess.Popen(  # noqa: S603  # our own supervisor
                 command, stdin=stdin_out, stdout=outputs["stdout"], stderr=outputs["stderr"], pass_fds=[*given, *channel], cwd=cwd, env=_ENV,
                 start_new_session=True, close_fds=True,
@@ -150,17 +160,14 @@ class Box:
 
     def _command(self, given: list[int], job_out: int, user: int, job: dict[str, Any]) -> tuple[list[str], str]:
         setup = self.setup
-        home = "/tmp" if setup.isolation == "bubblewrap" else ""  # noqa: S108  # of the sandbox
+        home = "/tmp"  # noqa: S108  # of the sandbox
         if setup.isolation == "process":
-            walls.check_reach(setup.python)
-            home = self._folder = tempfile.mkdtemp(prefix="assay-sandbox-")
-            if user:
-                os.chown(home, user, user)
-            job["folder"] = home
+            if setup.kind != "command":  # a command is another program; a solution imports from this interpreter's folders
+                walls.check_reach(setup.python)
+            home = self._make_folders(user, job)
         job["env"] = {**_ENV, "HOME": home, "TMPDIR": home, **setup.env}
-        job["report_file"] = job.get("report_file", "") and os.path.join(walls.REPORTS if setup.isolation == "bubblewrap" else home, job["report_file"])
         if setup.isolation == "process":
-            return walls.start_command(setup.python, setup.kind, job_out, modules=walls.modules_folder()), home
+            return start_command(setup.python, setup.kind, job_out), "/"
         info = self._pipe_in(given, "info")
         size = sum(len(entry.data) if isinstance(entry.data, bytes) else 512 for entry in setup.entries)
         texts = {path: _memory(given, text.encode()) for path, text in walls.etc_texts(user).items()}
@@ -169,7 +176,21 @@ class Box:
         program = walls.filter_program()
         if program:
             arguments += ["--seccomp", str(_memory(given, program))]
-        return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *walls.start_command(setup.python, setup.kind, job_out)], "/"
+        return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *start_command(setup.python, setup.kind, job_out)], "/"
+
+    def _make_folders(self, user: int, job: dict[str, Any]) -> str:
+        """Without walls: a working folder, one for the report and one for the rest, on this machine's own disk."""
+        self._folder = tempfile.mkdtemp(prefix="assay-sandbox-")
+        os.chmod(self._folder, 0o711)  # noqa: S103  # others pass through, and cannot look around
+        paths = {name: os.path.join(self._folder, name) for name in ("tree", "report", "tmp")}
+        for path in paths.values():
+            os.mkdir(path, 0o700)
+            if user:
+                os.chown(path, user, user)
+        job["folder"] = paths["tree"]
+        job["report_file"] = job["report_file"] and os.path.join(paths["report"], os.path.basename(job["report_file"]))
+        job["argv"] = [one.replace(walls.REPORTS, paths["report"]) for one in job.get("argv", ())]
+        return paths["tmp"]
 
     def _pipe(self, given: list[int], *, feeds: bool) -> tuple[int, int]:
         out, into = os.pipe()
@@ -188,7 +209,7 @@ class Box:
 
     def watched(self) -> dict[int, int]:
         """Open descriptors and what they wait for."""
-        return {one: selectors.EVENT_READ for one in self._reads} | {one: selectors.EVENT_WRITE for one in self._feeds}
+        return dict.fromkeys(self._reads, selectors.EVENT_READ) | dict.fromkeys(self._feeds, selectors.EVENT_WRITE)
 
     def serve(self, one: int) -> None:
         """Read or write one descriptor that is ready."""
@@ -241,10 +262,8 @@ class Box:
     def _kill(self) -> None:
         """Kill from outside: the first process of the namespace, and with it all others; then wait until they are gone."""
         if self._inner is not None:
-            try:
+            with suppress(OSError):
                 signal.pidfd_send_signal(self._inner, signal.SIGKILL)
-            except OSError:
-                pass
         if self._process.poll() is None:
             try:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -260,59 +279,22 @@ class Box:
 
     def outcome(self) -> Outcome:
         """How it ended. Raises AssayError SBX-002 where the sandbox itself did not start."""
-        ready, _, rest = bytes(self._kept["report"].data).partition(b"ready\n")
-        if b"ready\n" not in self._kept["report"].data:
-            if self.stopped_for is None or ready:
-                raise self._cannot_start(self._kept["stderr"].data.decode("utf-8", "replace").strip() or "no word from the supervisor")
-            rest = b""
-        head, _, tail = rest.partition(b"end\n")
-        said = [line.split(" ", 2) for line in head.decode("utf-8", "replace").splitlines()]
-        words = {line[0]: " ".join(line[1:]) for line in said}
-        violations = [Violation(line[1], line[2]) for line in said if line[0] == "violation"]  # type: ignore[arg-type]
-        stopped: Any = self.stopped_for or next((line[1] for line in said if line[0] == "stopped" and line[1] != "leash"), None)
-        end = int(words["signal"]) if "signal" in words else None
-        status, why, found = _judged(words, stopped, end, self.setup.limits, bytes(self._kept["stderr"].data), over=self._stopped_at is not None)
-        violations = [*found, *(one for one in violations if one.kind not in {two.kind for two in found})]
-        if status == "passed" and violations:
-            status, why = "violation", f"ended with 0, but: {violations[0].detail}"
+        said = bytes(self._kept["report"].data)
+        if not said.startswith(READY) and self.stopped_for is None:
+            raise self._cannot_start(self._kept["stderr"].data.decode("utf-8", "replace").strip() or "no word from the supervisor")
+        stdout, stderr = (Stream(bytes(self._kept[name].data), self._kept[name].total) for name in ("stdout", "stderr"))
+        ending = read_ending(said, self.setup.limits, stderr.data, stopped=self.stopped_for, over=self._stopped_at is not None)
         return Outcome(
-            status=status, exit_code=int(words["exit"]) if "exit" in words else None, signal=end,
-            wall_s=(self.ended or time.monotonic()) - self.began, cpu_s=float(words.get("cpu", 0)), peak_kb=int(words.get("peak", 0)),
-            stdout=self._stream("stdout"), stderr=self._stream("stderr"), violations=tuple(violations), isolation=self.setup.isolation, reason=why,
-            report=tail[: int(words["report"])] if "report" in words else None,
+            status=ending.status, exit_code=ending.exit_code, signal=ending.signal, wall_s=(self.ended or time.monotonic()) - self.began,
+            cpu_s=ending.cpu_s, peak_kb=ending.peak_kb, stdout=stdout, stderr=stderr, violations=ending.violations, isolation=self.setup.isolation,
+            reason=ending.reason, report=ending.report,
         )  # fmt: skip
-
-    def _stream(self, name: str) -> Stream:
-        return Stream(bytes(self._kept[name].data), self._kept[name].total)
 
     def _cannot_start(self, why: str) -> AssayError:
         fix = "`assay` needs user namespaces, or root: see `kernel.unprivileged_userns_clone` and AppArmor's rule for bwrap."
-        return AssayError("SBX-002", f"the sandbox ({self.setup.isolation}) did not start: {why[:600]}.", fix=fix if self.setup.isolation == "bubblewrap" else "")
-
-
-def _judged(words: Mapping[str, str], stopped: Kind | None, end: int | None, limits: Limits, stderr: bytes, *, over: bool) -> tuple[Status, str, list[Violation]]:
-    """Status, reason, and the violations that follow from how it ended."""
-    reached: dict[str, tuple[Status, str]] = {
-        "timeout": ("timeout", f"was still running after {limits.wall_s:g} seconds"), "cpu": ("timeout", f"computed for more than {limits.cpu_s} seconds"),
-        "memory": ("memory", f"used more than {limits.memory_mb} MB of memory"), "output": ("output", "printed without end"),
-        "processes": ("violation", f"had more than {limits.processes} processes and threads"), "file-size": ("killed", f"wrote a file of more than {limits.file_mb} MB"),
-    }  # fmt: skip
-    by_signal: dict[int, Kind] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "file-size"}
-    kind: Kind | None = stopped or by_signal.get(end or 0)
-    if kind is None and words.get("exit", "0") != "0" and stderr.rstrip().rpartition(b"\n")[2].startswith(b"MemoryError"):
-        kind = "memory"
-    if kind is not None:
-        status, why = reached[kind]
-        return status, why, [Violation(kind, why)]
-    if "error" in words:
-        return "error", f"could not be started: {words['error']}", []
-    if "exit" not in words and "signal" not in words:
-        why = "ended, or was ended, without a word from its supervisor"
-        return "killed", why, [Violation("supervisor", why)]
-    if end is not None:
-        name = signal.Signals(end).name if end in {one.value for one in signal.Signals} else f"signal {end}"
-        return "killed", "was no longer needed" if over else f"was ended by {name}", []
-    return ("passed", "ended with 0", []) if words["exit"] == "0" else ("failed", f"ended with {words['exit']}", [])
+        return AssayError(
+            "SBX-002", f"the sandbox ({self.setup.isolation}) did not start: {why[:600]}.", fix=fix if self.setup.isolation == "bubblewrap" else ""
+        )
 
 
 def attend(boxes: Sequence[Box], *, until: Callable[[], bool], deadline: float) -> bool:

@@ -28,14 +28,12 @@ INSTALL = "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf 
 BY_NAME = "Limits without walls must be asked for by name: --sandbox=process."
 WORK = "/sandbox/tree"
 REPORTS = "/sandbox/report"
-INSIDE = "/sandbox/code"
 NOBODY = 65534
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 _FIRST_USER, _USERS = 0x70000000, 0x0FFFFFFE
 """Numbers that neither accounts nor containers use."""
-_MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
 
 
 class Available(NamedTuple):
@@ -131,22 +129,11 @@ def choose_user() -> int:
 # --- the command line of bwrap -------------------------------------------------------------------------------------------------------------
 
 
-def start_command(python: str, kind: str, job: int, *, modules: str = INSIDE) -> list[str]:
-    """How the supervisor starts: a bare interpreter, without environment, site packages or the current folder."""
-    code = f"import sys; sys.path.insert(0, {modules!r}); from inside.{kind} import main; sys.path.remove({modules!r}); main({job})"
-    return [os.path.realpath(python), "-I", "-S", "-B", "-X", "utf8", "-c", code]
-
-
-def modules_folder() -> str:
-    """Where the package `inside` lies on this machine."""
-    return os.path.dirname(_MODULES)
-
-
 def wall_arguments(limits: Limits, *, readable: Iterable[str], tree_bytes: int, fixed: Sequence[Fixed], texts: dict[str, int]) -> list[str]:
     """The arguments of `bwrap` up to the command. `texts` are small files of /etc as open descriptors."""
     space = str(limits.file_mb * 2**20)
     room = str(limits.file_mb * 2**20 + tree_bytes + tree_bytes // 4 + 2**20)
-    arguments = [*_namespaces(), *_system(), *_folders(f"{INSIDE}/inside", set()), "--ro-bind", _MODULES, f"{INSIDE}/inside"]
+    arguments = [*_namespaces(), *_system(), *_folders(WORK, set())]
     for path, descriptor in texts.items():
         arguments += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
     for folder in ("/tmp", REPORTS, "/dev/shm"):  # noqa: S108  # of the sandbox, not of the machine

@@ -98,7 +98,10 @@ def verdict(outcomes: Iterable[Outcome]) -> GateEntry:
     if found:
         shown = "; ".join(f"{one.kind}: {one.detail}" for one in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-        return {"passed": False, "reason": f"{len(found)} violation{'s' if len(found) > 1 else ''} in {len(seen)} run{'s' if len(seen) > 1 else ''}: {shown}{more}"}
+        return {
+            "passed": False,
+            "reason": f"{len(found)} violation{'s' if len(found) > 1 else ''} in {len(seen)} run{'s' if len(seen) > 1 else ''}: {shown}{more}",
+        }
     if any(one.isolation != "bubblewrap" for one in seen):
         # Without walls nothing can break out of them: a pass would say what nobody saw.
         return {"passed": None, "reason": "ran under limits only (`process`): writes, files read and network were not held"}

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from .supervisor import Job
 
 
-def main(job_fd: int) -> None:
+def main(job: Job) -> None:
     """Supervise the job's command."""
-    supervise(job_fd, _become_command)
+    supervise(job, _become_command)
 
 
 def _become_command(job: Job, trouble: int) -> None:

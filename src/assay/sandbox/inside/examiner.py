@@ -35,9 +35,9 @@ class TestsError(Exception):
     """The tests ask for something that two processes cannot do."""
 
 
-def main(job_fd: int) -> None:
+def main(job: Job) -> None:
     """Supervise the tests."""
-    supervise(job_fd, _examine)
+    supervise(job, _examine)
 
 
 def _examine(job: Job, trouble: int) -> None:
@@ -174,6 +174,7 @@ class Function:
         self._number = number
 
     def __call__(self, *arguments: object, **named: object) -> object:
+        """Ask the other process."""
         return self._solution.ask("call", self._number, arguments, named)
 
 
@@ -281,14 +282,9 @@ class _Solution:
 
 def _update(given: object, now: object) -> None:
     """What the solution did to an argument in place."""
-    if type(given) is list and type(now) is list:
+    if isinstance(given, list | bytearray) and type(given) is type(now):
         given[:] = now
-    elif type(given) is bytearray and type(now) is bytearray:
-        given[:] = now
-    elif type(given) is dict and type(now) is dict:
-        given.clear()
-        given.update(now)
-    elif type(given) is set and type(now) is set:
+    elif isinstance(given, dict | set) and type(given) is type(now):
         given.clear()
         given.update(now)
 

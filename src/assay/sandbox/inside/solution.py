@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _RETURNED = "r"
 
 
-def main(job_fd: int) -> None:
+def main(job: Job) -> None:
     """Supervise the serving of a solution."""
-    supervise(job_fd, _serve)
+    supervise(job, _serve)
 
 
 def add_packages() -> None:

@@ -9,7 +9,6 @@ Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, an
 
 from __future__ import annotations
 
-import marshal
 import os
 import resource
 import select
@@ -43,9 +42,8 @@ class Seen:
         self.kb = kb
 
 
-def supervise(job_fd: int, act: Callable[[Job, int], None]) -> None:
-    """Read the job, run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the reason why it could not start."""
-    job = _read_job(job_fd)
+def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
+    """Run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the reason why it could not start."""
     report, leash = int(job["report"]), int(job["leash"])
     if job["private"]:
         _prctl(_SET_DUMPABLE, 0)
@@ -292,15 +290,6 @@ def _refused_routes() -> int:
 
 
 # --- pipes ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def _read_job(pipe: int) -> Job:
-    parts = []
-    while part := os.read(pipe, 1024 * 1024):
-        parts.append(part)
-    os.close(pipe)
-    job: Job = marshal.loads(b"".join(parts))  # noqa: S302  # written by the parent outside
-    return job
 
 
 def _written(path: str, most: int) -> bytes | None:

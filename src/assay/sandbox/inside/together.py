@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .supervisor import Job
 
 
-def main(job_fd: int) -> None:
+def main(job: Job) -> None:
     """Supervise solution and tests together."""
-    supervise(job_fd, _run)
+    supervise(job, _run)
 
 
 def _run(job: Job, trouble: int) -> None:

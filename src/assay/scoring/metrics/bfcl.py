@@ -123,7 +123,10 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
         if declared == "array" and inner == "dict":
             return _dicts_fault(value, possible)
         if declared == "string":
-            return None if fold(value) in [fold(answer) for answer in possible if isinstance(answer, str)] else "value_error:string"
+            if value in possible:
+                return None
+            given = fold(value)
+            return None if any(isinstance(answer, str) and fold(answer) == given for answer in possible) else "value_error:string"
         if declared == "array":
             return _list_fault(value, possible)
     return None if is_among(value, possible) else "value_error:others"
@@ -185,11 +188,6 @@ def _dicts_fault(value: Sequence[Any], possible: Sequence[Any]) -> str | None:
     return fault
 
 
-def may_omit(possible: Sequence[Any]) -> bool:
-    """Whether an argument may be left out."""
-    return any(isinstance(answer, str) and not answer for answer in possible)
-
-
 def parameters(tool: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]]:
     """The declared parameters of a tool, and the names of the required ones."""
     schema = tool.get("parameters")
@@ -200,10 +198,9 @@ def parameters(tool: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[st
     ) else frozenset()
 
 
-def call_fault(arguments: Mapping[str, Any], tool: Mapping[str, Any], possible: Mapping[str, Sequence[Any]]) -> str | None:
+def call_fault(arguments: Mapping[str, Any], declared: Mapping[str, Any], required: frozenset[str], possible: Mapping[str, Sequence[Any]]) -> str | None:
     """What is wrong with a call of the right tool; None where it is right."""
-    declared, required = parameters(tool)
-    if any(name not in arguments for name in required):
+    if not required <= arguments.keys():
         return f"{_SIMPLE}:missing_required"
     for name, value in arguments.items():
         if name not in declared or name not in possible:
@@ -211,7 +208,7 @@ def call_fault(arguments: Mapping[str, Any], tool: Mapping[str, Any], possible: 
         fault = argument_fault(value, declared[name], possible[name])
         if fault is not None:
             return fault
-    if any(name not in arguments and not may_omit(listed) for name, listed in possible.items()):
+    if any(name not in arguments and "" not in listed for name, listed in possible.items()):
         return f"{_SIMPLE}:missing_optional"
     return None
 

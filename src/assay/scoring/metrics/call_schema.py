@@ -7,7 +7,9 @@ undetermined, never valid.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -91,7 +93,22 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
         return Validity(None, f"{len(named)} tools are named {call.name!r}")
     if call.arguments is None:
         return Validity(False, f"{call.name}: the arguments are no JSON object")
+    if _holds_no_number(call.arguments):
+        return Validity(False, f"{call.name}: the arguments hold NaN or an infinity, which is no JSON")  # the validator takes them for null
     return _check(call.name, call.arguments, named[0].get("parameters", {}), closed=closed)
+
+
+def _holds_no_number(value: Any) -> bool:
+    open_ = [value]
+    while open_:
+        one = open_.pop()
+        if isinstance(one, dict):
+            open_ += one.values()
+        elif isinstance(one, list | tuple):
+            open_ += one
+        elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
+            return True
+    return False
 
 
 def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:

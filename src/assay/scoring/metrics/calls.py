@@ -33,14 +33,17 @@ class Call(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """One call as it should be: for each argument the values that will do. `tool` is its description, where the rules look at it."""
+    """One call as it should be: for each argument the values that will do. `declared` and `named` are the tool's, where the rules look at it."""
 
     name: str
-    accepted: Mapping[str, Sequence[Any]] | None
+    accepted: Mapping[str, list[Any]] | None
     """None where nothing can match: the expectation itself is broken."""
     required: int
     """How many arguments may not be left out."""
-    tool: Mapping[str, Any] | None = None
+    declared: Mapping[str, Any] | None = None
+    """The parameters that its tool declares."""
+    named: frozenset[str] = frozenset()
+    """Those that the tool requires."""
 
 
 class Pair(NamedTuple):
@@ -105,24 +108,34 @@ class Rules(NamedTuple):
     """Whether two calls that are right for one single-valued expectation are right for the same ones: then equal calls are paired without comparing all."""
 
 
+def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> int:
+    """How many of the given arguments have a value from their list of acceptable ones.
+
+    >>> right_arguments({"x": 1, "y": "a", "z": 0}, {"x": [1.0], "y": ["b"]})
+    1
+    """
+    right = 0
+    for name, value in given.items():
+        listed = accepted.get(name)
+        if type(listed) is not list:
+            continue
+        if type(value) is str:
+            right += value in listed  # a text equals nothing but itself
+        else:
+            for other in listed:
+                if same(value, other):
+                    right += 1
+                    break
+    return right
+
+
 def _compare_plain(call: Call, expected: Expected) -> Pair:
     given, accepted = call.arguments, expected.accepted
     if given is None or accepted is None:
         return Pair(0, expected.required or 1, False)
-    right = 0
-    for name, value in given.items():
-        listed = accepted.get(name)
-        if listed is not None:
-            if type(value) is str:
-                right += value in listed  # a text equals nothing but itself
-            else:
-                for other in listed:
-                    if same(value, other):
-                        right += 1
-                        break
     if not given and not accepted:
         return _NO_ARGUMENTS
-    wanted = len(accepted)
+    right, wanted = right_arguments(given, accepted), len(accepted)
     return Pair(right, wanted or 1, right == wanted == len(given))
 
 
@@ -130,23 +143,19 @@ _NO_ARGUMENTS = Pair(1, 1, True)
 
 
 def _compare_bfcl(call: Call, expected: Expected) -> Pair:
-    given, accepted, tool = call.arguments, expected.accepted, expected.tool
-    if given is None or accepted is None or tool is None:
+    given, accepted, declared = call.arguments, expected.accepted, expected.declared
+    if given is None or accepted is None or declared is None:
         return Pair(0, expected.required or 1, False)
-    declared, required = bfcl.parameters(tool)
-    right = optional = missing = 0
-    for name, value in given.items():
-        listed = accepted.get(name)
-        if listed is None or name not in declared:
-            continue
-        optional += name not in required and bfcl.may_omit(listed)
-        right += bfcl.argument_fault(value, declared[name], listed) is None
-    missing = sum(name not in given for name in required) + sum(
-        name not in given and name not in required and not bfcl.may_omit(listed) for name, listed in accepted.items()
-    )
     if not given and not expected.required:
         return _NO_ARGUMENTS
-    return Pair(right, expected.required + optional or 1, right == len(given) and not missing)
+    right = optional = 0
+    for name, value in given.items():
+        listed = accepted.get(name)
+        if listed is not None and name in declared:
+            optional += "" in listed and name not in expected.named
+            right += bfcl.argument_fault(value, declared[name], listed) is None
+    # as many right ones as there are to get right leave none missing
+    return Pair(right, expected.required + optional or 1, right == len(given) == expected.required + optional)
 
 
 PLAIN = Rules("plain", _compare_plain, True)

@@ -27,8 +27,10 @@ _QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|�
 _ELLIPSIS = re.compile(r"\[?(?:\.\.\.|…)\]?")
 _NEGATIONS = frozenset(("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"))
 _EMPTY_WORDS = frozenset((
-"a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "being", "it", "its", "this", "that", "these", "those", "he", "she", "they", "them", "his", "her", "their", "we", "you", "i"
+    "a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "being",
+    "it", "its", "this", "that", "these", "those", "he", "she", "they", "them", "his", "her", "their", "we", "you", "i",
 ))  # fmt: skip
+_RAISED = {ord(sign): f" {digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # else 10⁵ would be 105
 
 
 def folded(text: str) -> str:
@@ -37,7 +39,7 @@ def folded(text: str) -> str:
     >>> folded("Ｃａｆｅ\u0301 — “L’ÉTÉ”") == folded("café - “l'été”")
     True
     """
-    return unicodedata.normalize("NFKC", text).translate(_MARKS).casefold()
+    return unicodedata.normalize("NFKC", text.translate(_RAISED)).translate(_MARKS).casefold()
 
 
 def tokens(text: str) -> list[str]:

@@ -20,6 +20,8 @@ LARGE = 2_000
 _GRADES = 1 << 16
 """Grades below this fit beside a rank in one integer."""
 _NO_RANK = 1 << 62
+_BLOCK = 64
+"""Queries read at a time: few enough that what was just read is still in the cache when it is looked up."""
 
 
 class Table(NamedTuple):
@@ -44,13 +46,9 @@ def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, 
     total = int(sizes.sum())
     if not total or count * int(sizes.max()) > 20 * total + 1_000_000:
         return None
-    values = np.fromiter(chain.from_iterable(map(_values, scored)), np.float64, int(ends[-1]))
-    grades = np.fromiter(chain.from_iterable(map(_values, judged)), np.int64, total)
+    values, grades, found = _read(np, judged, scored)
     if not np.isfinite(values).all() or grades.max() >= _GRADES:
         return None
-    # the scores of the documents whose grade is not 0, looked up without a line of Python for each
-    graded = map(compress, judged, map(_values, judged))
-    found = np.fromiter(chain.from_iterable(map(map, [scores.get for scores in scored], graded, repeat(repeat(np.nan)))), np.float64, np.count_nonzero(grades))
     query = np.repeat(np.arange(count), sizes)
     relevant = np.bincount(query[grades >= relevance_level], minlength=count)
     query, grades = query[grades != 0], grades[grades != 0]
@@ -58,7 +56,7 @@ def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, 
     rising = values[1:] > values[:-1]
     rising[ends[(ends > 0) & (ends < len(values))] - 1] = False  # from one query to the next
     if rising.any():
-        values = values[np.lexsort((-values, np.repeat(np.arange(count), lengths)))]
+        values = _falling(np, values, lengths)
     hit = np.flatnonzero((grades > 0) & (found == found))
     rank = _ranks(np, values, ends, lengths, query[hit], found[hit], [scored, judged])
     gains = _rows(np, count, query[hit], rank * _GRADES + grades[hit], _NO_RANK)
@@ -70,6 +68,30 @@ def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, 
 
 
 _values: Callable[[Mapping[str, Any]], Any] = dict.values  # type: ignore[assignment]
+
+
+def _read(np: Any, judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]]) -> tuple[Any, Any, Any]:
+    """Every score, every grade, and the score of every document whose grade is not 0 (NaN where it was not retrieved): no line of Python for any of them."""
+    values, grades, found = [], [], []
+    for start in range(0, len(judged), _BLOCK):
+        some, these = judged[start : start + _BLOCK], scored[start : start + _BLOCK]
+        grades.append(np.fromiter(chain.from_iterable(map(_values, some)), np.int64))
+        values.append(np.fromiter(chain.from_iterable(map(_values, these)), np.float64))
+        graded = map(compress, some, map(_values, some))
+        found.append(np.fromiter(chain.from_iterable(map(map, [scores.get for scores in these], graded, repeat(repeat(np.nan)))), np.float64))
+    return np.concatenate(values), np.concatenate(grades), np.concatenate(found)
+
+
+def _falling(np: Any, values: Any, lengths: Any) -> Any:
+    """The scores of each query from high to low."""
+    width = int(lengths.max())
+    if len(lengths) * width > 20 * len(values) + 1_000_000:  # one query is much longer than the others: a matrix would be mostly blank
+        return values[np.lexsort((-values, np.repeat(np.arange(len(lengths)), lengths)))]
+    there = np.arange(width) < lengths[:, None]
+    rows = np.full((len(lengths), width), np.inf)
+    rows[there] = -values
+    rows.sort(axis=1)
+    return -rows[there]
 
 
 def _ranks(np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any, given: Sequence[Sequence[Mapping[str, Any]]]) -> Any:
@@ -84,7 +106,7 @@ def _ranks(np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any
     for bit in reversed(range(longest.bit_length())):
         further = place + (1 << bit)
         ahead = (values[np.minimum(further - 1, last)] > score) & (further <= end)
-        place[ahead] = further[ahead]
+        place += ahead.astype(np.int64) << bit
     rank = place - start + 1
     for index in np.flatnonzero((place + 1 < end) & (values[np.minimum(place + 1, last)] == score)):
         # `rank` is the first of the equals; those with a higher id come before this one

@@ -1,0 +1,57 @@
+"""How the modules of `inside` get inside: compiled here, sent through the pipe of the job, and run there from memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib.util import find_spec
+from types import CodeType
+
+_NEEDED = {
+    "command": ("supervisor", "command"),
+    "solution": ("values", "supervisor", "solution"),
+    "examiner": ("values", "supervisor", "solution", "examiner"),
+    "together": ("values", "supervisor", "solution", "examiner", "together"),
+}
+_START = """
+import marshal, os, sys
+parts = []
+while part := os.read({pipe}, 1 << 20):
+    parts.append(part)
+os.close({pipe})
+job = marshal.loads(b"".join(parts))
+package = sys.modules["inside"] = type(sys)("inside")
+for name, code in job.pop("modules"):
+    module = sys.modules["inside." + name] = type(sys)("inside." + name)
+    module.__package__ = "inside"
+    exec(code, module.__dict__)
+    setattr(package, name, module)
+del parts, part
+package.{kind}.main(job)
+"""
+
+
+def start_command(python: str, kind: str, pipe: int) -> list[str]:
+    """How the supervisor starts: a bare interpreter, without environment, site packages or the current folder."""
+    return [os.path.realpath(python), "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(kind=kind, pipe=pipe)]
+
+
+def modules_for(kind: str, python: str) -> list[tuple[str, CodeType | str]]:
+    """The modules that a kind of run needs, in order: compiled for our own interpreter, as text for any other."""
+    same = os.path.realpath(python) == os.path.realpath(sys.executable)
+    return [(name, _compiled(name) if same else _text(name)) for name in _NEEDED[kind]]
+
+
+@cache
+def _text(name: str) -> str:
+    spec = find_spec(f"assay.sandbox.inside.{name}")
+    assert spec is not None
+    assert spec.origin is not None
+    with open(spec.origin, encoding="utf-8") as file:
+        return file.read()
+
+
+@cache
+def _compiled(name: str) -> CodeType:
+    return compile(_text(name), f"<inside.{name}>", "exec", dont_inherit=True, optimize=0)
