@@ -1,7 +1,7 @@
 """Rebuild the index of a grading tree: 1,000 namespaces with 20,000 entries, against reading the same files with the standard library.
 
-Prints the ratio to a bare scan (open, json.loads, keep the newest), the time per entry at a quarter and at the full size (linear or not), and the peak memory of
-both sizes (flat or not).
+Prints the ratio to a bare scan (open, json.loads, keep the newest), the time per entry at a quarter and at the full size (linear or not),
+and the peak memory of both sizes (flat or not).
 """
 
 from __future__ import annotations
@@ -38,11 +38,24 @@ JUDGED = {
 
 def entry(namespace: str, name: str, area: str, stamp: str) -> str:
     """One grading entry of the strict form."""
-    return json.dumps({
-        "gradingId": f"326a19f8--{stamp}", "schemaId": f"{namespace}.{name}", "area": area, "version": "flowmcp/4.0.0", "schemaHash": "326a19f8", "gradingMode": "full",
-        "gradingTier": "autonomous", "harness": "claude-code", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0",
-        "gradings": [ANSWER, JUDGED, {**JUDGED, "questionId": "Q-parameters", "score": 4.0}], "categoricalVeto": None, "aggregateGrade": "B", "maxAttainableGrade": "B",
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "gradingId": f"326a19f8--{stamp}",
+            "schemaId": f"{namespace}.{name}",
+            "area": area,
+            "version": "flowmcp/4.0.0",
+            "schemaHash": "326a19f8",
+            "gradingMode": "full",
+            "gradingTier": "autonomous",
+            "harness": "claude-code",
+            "scoringSystem": "scoringSystem/1.0.0",
+            "gradingSystem": "gradingSystem/1.0.0",
+            "gradings": [ANSWER, JUDGED, {**JUDGED, "questionId": "Q-parameters", "score": 4.0}],
+            "categoricalVeto": None,
+            "aggregateGrade": "B",
+            "maxAttainableGrade": "B",
+        }
+    )
 
 
 def put(path: str, text: str) -> None:
@@ -60,7 +73,8 @@ def build(root: str, count: int) -> int:
         home = f"{root}/providers/{namespace}"
         put(f"{home}/main/main--2026-05-30T09-00-00Z--326a19f8.json", "{}")
         for tool in range(TOOLS):
-            put(f"{home}/main/tools/tool{tool}/_gradings/single-test--2026-05-30T10-15-00Z.json", entry(namespace, f"tool{tool}", "single-test", "2026-05-30T10-15-00Z"))
+            text = entry(namespace, f"tool{tool}", "single-test", "2026-05-30T10-15-00Z")
+            put(f"{home}/main/tools/tool{tool}/_gradings/single-test--2026-05-30T10-15-00Z.json", text)
             entries += 1
         for stamp in ("2026-05-30T10-15-00Z", "2026-05-31T10-15-00Z", "2026-06-01T10-15-00Z"):
             put(f"{home}/main/_gradings/tools-aggregate-schema--{stamp}.json", entry(namespace, "main", "tools-aggregate-schema", stamp))

@@ -211,7 +211,7 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
         reports.append({"path": path, "passed": good, "report": report, **({"entry": entry} if entry else {})})
         status = letter_status(report["grade"], stable_from=rules.policy.stable_from)
         if tree is not None:
-            status = tree.node("tools-aggregate-schema", {"namespace": schema.namespace, "schema": schema.base}).status
+            status = tree.shown_status("tools-aggregate-schema", {"namespace": schema.namespace, "schema": schema.base})
         inp.progress("tools-aggregate-schema", schema.base, status, valid=report["validationPassed"], written=True)
         inp.progress_count(count, len(found))
     _write_findings(outputs, found)

@@ -143,7 +143,7 @@ def _record(argv: list[str]) -> int:
     )
     entry = parse_json(_bytes(path))
     grade = entry["aggregateGrade"]
-    status = tree.node(entry["area"], names).status
+    status = tree.shown_status(entry["area"], names)
     inp.progress(entry["area"], Place("", "", entry["area"], names).primitive, status, valid=True, written=True)
     inp.progress_count(1, 1)
     if options.json:
@@ -306,7 +306,7 @@ def _regrade(argv: list[str]) -> int:
     ]
     for count, outcome in enumerate(outcomes, 1):
         place = outcome.place
-        inp.progress(place.area, place.primitive, tree.node(place.area, place.names).status, valid=True, written=outcome.action == "regraded")
+        inp.progress(place.area, place.primitive, tree.shown_status(place.area, place.names), valid=True, written=outcome.action == "regraded")
         inp.progress_count(count, len(outcomes))
     due = [outcome for outcome in outcomes if outcome.action == "due"]
     if options.json:

@@ -269,6 +269,8 @@ def _is(number: object, value: Fraction) -> bool:
 
 def _item_faults(item: ItemDocument, bits: int, marking: Marking, at: str, where: str) -> list[Fault]:
     found = []
+    if set(item.weighted) != set(AXES):
+        found.append(Fault(f"has the axes {', '.join(item.weighted)}; they are {', '.join(AXES)}.", code="EXM-010", file=where, path=f"{at}.weighted"))
     for axis in AXES:
         part = Fraction(marking.weights[axis] if bits & BIT[axis] else 0, exact.NORM_ONE)
         if not _is(item.weighted.get(axis), part):

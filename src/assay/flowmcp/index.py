@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.files import atomic_write, parse_json
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import namespace_hash
-from assay.flowmcp.manifest import read_manifest, snapshot_of
+from assay.flowmcp.manifest import Manifest, read_manifest, snapshot_of
 from assay.flowmcp.names import GRADINGS, LETTERS, REJECTED, stamp
 from assay.flowmcp.node import CHANGED, Home, Node, judge, node_document, read_entries
 from assay.flowmcp.policy import better
@@ -34,7 +34,7 @@ from assay.flowmcp.status import (
 from assay.flowmcp.versions import CURRENT, Systems, version_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from assay.flowmcp.policy import SchemaRules
@@ -144,8 +144,8 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     about_hash: str | None = None
     tools_total = tools_stable = 0
 
-    def node(folder: str, area: str, live: str | None, tool: str | None = None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, (area,), namespace, tool), rules, systems=systems), live, rules)
+    def node(folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None) -> tuple[Node, dict[str, Any]]:
+        found = judge(read_entries(Home(folder, (area,), namespace, tool, skill=skill), rules, systems=systems), live, rules)
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -170,7 +170,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         for tool in sorted(manifest.tools) if manifest else _visible(os.path.join(folder, "tools")):
             inside = os.path.join(folder, "tools", tool)
             one, document = node(inside, "single-test", live, tool)
-            if one.status != NODE_REJECTED and (gone or (manifest and manifest.tools[tool]["tests"] < MIN_TESTS)):
+            if one.status != NODE_REJECTED and (gone or (manifest and lacks_tests(manifest, tool))):
                 one = one._replace(status=BLOCKED, reason="its snapshot is gone" if gone else FEW_TESTS)
                 document = node_document(one, home, live_hash=live)
             gathered.take(f"schemas.{name}.tools.{tool}", one, document)
@@ -199,7 +199,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         gathered.statuses[-1] = status  # the schema stands for its aggregate in the rollup
         schemas[name] = made
         for skill in _visible(os.path.join(folder, "skills")):
-            one, document = node(os.path.join(folder, "skills", skill), "namespace-skills", live)
+            one, document = node(os.path.join(folder, "skills", skill), "namespace-skills", live, skill=skill)
             gathered.take(f"skills.{name}.{skill}", one, document)
             skills[f"{name}.{skill}"] = document
         about_folder = os.path.join(folder, "resources", "about")
@@ -244,6 +244,28 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
             "schemas": schemas,
         },
     )
+
+
+def lacks_tests(manifest: Manifest, tool: str) -> bool:
+    """Whether a tool has too few tests to be graded in full. The tools of a server have none to count."""
+    tests = manifest.tools[tool]["tests"]
+    return tests is not None and tests < MIN_TESTS
+
+
+def status_in(index: dict[str, Any], area: str, names: Mapping[str, str]) -> str:
+    """The status that an index shows for the node of an area."""
+    schema = index.get("schemas", {}).get(names.get("schema"), {})
+    node = {
+        "single-test": schema.get("tools", {}).get(names.get("tool")),
+        "tools-aggregate-schema": schema.get("toolsAggregate"),
+        "namespace-skills": index.get("skills", {}).get(f"{names.get('schema')}.{names.get('skill')}"),
+        "tools-aggregate-namespace": index.get("namespaceAggregate"),
+        "namespace-description": index.get("description"),
+        "about-namespace": index.get("about"),
+        "about-selection": index.get("about"),
+        "selection-aggregate": index.get("selectionAggregate"),
+    }.get(area, index.get("skills", {}).get(names.get("skill")))
+    return str(node["status"]) if node else PENDING
 
 
 def _was_imported(folder: str) -> bool:
@@ -302,8 +324,8 @@ def selection_index(
         if members[member]["status"] in (BLOCKED, PENDING):
             gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
 
-    def node(folder: str, areas: tuple[str, ...]) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, areas, selection=selection_id), rules, systems=systems), live, rules)
+    def node(folder: str, areas: tuple[str, ...], skill: str | None = None) -> tuple[Node, dict[str, Any]]:
+        found = judge(read_entries(Home(folder, areas, selection=selection_id, skill=skill), rules, systems=systems), live, rules)
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
@@ -320,7 +342,7 @@ def selection_index(
         whole_shown = node_document(whole, home, live_hash=live)
     skills: dict[str, Any] = {}
     for skill in _visible(os.path.join(home, "skills")):
-        one, document = node(os.path.join(home, "skills", skill), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"))
+        one, document = node(os.path.join(home, "skills", skill), ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3"), skill)
         gathered.take(f"skills.{skill}", one, document)
         skills[skill] = document
     for path, one, document in (("about", about, about_shown), ("selectionAggregate", whole, whole_shown)):

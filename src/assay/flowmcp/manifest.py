@@ -77,7 +77,8 @@ def manifest_document(schema: ToolSchema) -> dict[str, Any]:
     tools = {}
     for name, tool in tools_of(schema.main).items():
         tests = tool.get("tests") if isinstance(tool, dict) else None
-        tools[segment(name, "tool")] = {"hash": hash8(tool), "tests": len(tests) if isinstance(tests, list) else 0}
+        count = None if schema.kind == "mcp" else len(tests) if isinstance(tests, list) else 0  # a server's tools carry no tests
+        tools[segment(name, "tool")] = {"hash": hash8(tool), "tests": count}
     about = about_text(schema.main)
     return {
         "schemaId": schema.schema_id,

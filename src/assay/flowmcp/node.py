@@ -47,6 +47,7 @@ class Home(NamedTuple):
     namespace: str | None = None
     tool: str | None = None
     selection: str | None = None
+    skill: str | None = None
 
 
 def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]:
@@ -111,6 +112,8 @@ def _misplaced(entry: dict[str, Any], path: str, home: Home) -> list[str]:
         return [f"grades {entry['schemaId']}, another namespace"]
     if home.tool is not None and tail != home.tool:
         return [f"grades {entry['schemaId']}, another tool"]
+    if home.skill is not None and entry.get("skillId") != home.skill:
+        return [f"grades the skill {entry.get('skillId')}"]
     if home.selection is not None and entry.get("selectionId") != home.selection:
         return [f"grades the selection {entry.get('selectionId')}"]
     return []

@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import dimension_of
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
-from assay.flowmcp.index import MIN_TESTS, namespace_index
+from assay.flowmcp.index import MIN_TESTS, lacks_tests, namespace_index
 from assay.flowmcp.manifest import about_text, snapshot_of
 from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, iso, parse_iso, segment
 from assay.flowmcp.node import Home, judge, last_full, read_entries
@@ -200,7 +200,7 @@ def record(
             return path, names, None
         veto = None
         if vetoes:
-            raised = vetoes[0]
+            raised = _agreed(vetoes, "veto")
             veto = make_veto(
                 raised.get("triggeredBy"), evidence=raised.get("evidence"), grader=raised.get("graderIdentity"), reasoning=raised.get("reasoning"), now=now
             )
@@ -293,7 +293,7 @@ def _check_allowed(tree: Tree, area: str, tier: str, names: Mapping[str, str], s
         return size_cap(len(namespaces_of(listed)), tree.rules)
     if mode == FULL and area == "single-test":
         manifest = tree.manifests(names["namespace"]).get(names["schema"])
-        if manifest is not None and manifest.tools[names["tool"]]["tests"] < MIN_TESTS:
+        if manifest is not None and lacks_tests(manifest, names["tool"]):
             raise InputError("FMC-015", f"the tool has fewer than {MIN_TESTS} tests.", fix="Add tests and import it again; or record a partial grading.")
     found = namespace_index(tree.root, names["namespace"], tree.rules, systems=tree.systems)
     own = f"{names['schema']}.{names['tool']}" if area == "single-test" else names.get("schema") if area == "tools-aggregate-schema" else None
@@ -332,7 +332,7 @@ def _check_level(tree: Tree, area: str, selection: str) -> None:
         return
     folder = os.path.join(tree.home("selections", selection), "skills")
     skills = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    homes = [Home(os.path.join(folder, skill), (before,), selection=selection) for skill in skills]
+    homes = [Home(os.path.join(folder, skill), (before,), selection=selection, skill=skill) for skill in skills]
     held = [home for home in homes if last_full(read_entries(home, tree.rules, systems=tree.systems)) is not None]
     if not held:
         raise InputError("FMC-015", f"no {before} of the selection is graded yet.", fix=f"Grade the skills of {before} first.")

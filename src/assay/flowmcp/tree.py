@@ -102,8 +102,10 @@ class Tree:
         known = area_of(area)
         folder = os.path.join(self.root, *gradings_dir(area, names).split("/")[:-1])
         if "{selection}" in known.folder:
-            return Home(folder, (known.name,), selection=names["selection"])
-        return Home(folder, (known.name,), names["namespace"], names.get("tool") if "{tool}" in known.folder else None)
+            return Home(folder, (known.name,), selection=names["selection"], skill=names["skill"] if known.skill else None)
+        return Home(
+            folder, (known.name,), names["namespace"], names["tool"] if "{tool}" in known.folder else None, skill=names["skill"] if known.skill else None
+        )
 
     def stored(self, area: str, names: dict[str, str]) -> list[Stored]:
         """The entries of a node, oldest first."""
@@ -118,7 +120,11 @@ class Tree:
         home = self.node_home(entry["area"], names)
         folder = os.path.join(home.folder, GRADINGS)
         self._inside(folder)
-        newest = max((moment for moment, _ in entry_files(home.folder, home.areas)), default=None)
+        held = [
+            *(moment for moment, _ in entry_files(home.folder, home.areas)),
+            *(item.moment for item in read_entries(home, self.rules, systems=self.systems)),
+        ]
+        newest = max(held, default=None)  # by name and by id: the new entry must come last by both
         first = self._after(newest, now, folder)
         persona = entry.get("persona") or {}
         for shift in range(MAX_SAME_MOMENT + 1):
@@ -152,6 +158,12 @@ class Tree:
     def node(self, area: str, names: dict[str, str]) -> Node:
         """What a node is, bound to what the tree holds now."""
         return judge(self.stored(area, names), self.live_hash(area, names), self.rules)
+
+    def shown_status(self, area: str, names: dict[str, str]) -> str:
+        """The status of a node as the index shows it."""
+        if "selection" in names and area_of(area).folder.startswith("selections"):
+            return idx.status_in(idx.selection_index(self.root, names["selection"], self.rules, systems=self.systems), area, names)
+        return idx.status_in(idx.namespace_index(self.root, names["namespace"], self.rules, systems=self.systems), area, names)
 
     def check_place(self, area: str, names: dict[str, str]) -> None:
         """Refuse a node that the tree does not hold, with the near miss; nothing is created."""

@@ -34,7 +34,7 @@ package.{kind}.main(job)
 
 def start_command(python: str, kind: str, pipe: int) -> list[str]:
     """How the supervisor starts: a bare interpreter, without environment, site packages or the current folder."""
-    return [os.path.realpath(python), "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(kind=kind, pipe=pipe)]
+    return [python, "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(kind=kind, pipe=pipe)]
 
 
 def modules_for(kind: str, python: str) -> list[tuple[str, CodeType | str]]:

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.errors import AssayError
+from assay.errors import NotEnoughEvidence
 from assay.sandbox import isolation as walls
 from assay.sandbox.bootstrap import modules_for, start_command
 from assay.sandbox.ending import READY, read_ending
@@ -79,6 +79,7 @@ class Box:
 
     def __init__(self, setup: Setup) -> None:
         setup.limits.check()
+        walls.check_isolation(setup.isolation)
         self.setup = setup
         self.began = time.monotonic()
         self.ended: float | None = None
@@ -124,17 +125,19 @@ class Box:
     def _start(self) -> subprocess.Popen[bytes]:
         setup = self.setup
         given: list[int] = []
+        standard: list[int] = []
         try:
             job_out, job_in = self._pipe(given, feeds=True)
             leash_out, self._leash = self._pipe(given, feeds=True)
             report = self._pipe_in(given, "report")
             answer = self._pipe_in(given, "answer") if setup.answers else -1
-            outputs = {name: self._pipe_in(given, name) for name in ("stdout", "stderr")}
-            stdin_out, stdin_in = self._pipe(given, feeds=True)
+            outputs = {name: self._pipe_in(standard, name) for name in ("stdout", "stderr")}
+            stdin_out, stdin_in = self._pipe(standard, feeds=True)
             channel = setup.channel or ()
             user = walls.choose_user()
             job = self._job(user) | {"report": report, "leash": leash_out, "answer": answer, "channel": list(channel)}
             command, cwd = self._command(given, job_out, user, job)
+            job["highest"] = max(*given, *channel)
             self._feeds = {job_in: memoryview(marshal.dumps({**job, "modules": modules_for(setup.kind, setup.python)})), stdin_in: memoryview(setup.stdin)}
             return subprocess.Popen(  # noqa: S603  # our own supervisor
                 command, stdin=stdin_out, stdout=outputs["stdout"], stderr=outputs["stderr"], pass_fds=[*given, *channel], cwd=cwd, env=_ENV,
@@ -143,7 +146,7 @@ class Box:
         except OSError as error:
             raise self._cannot_start(str(error)) from error
         finally:
-            for one in given:
+            for one in (*given, *standard):
                 os.close(one)
 
     def _job(self, user: int) -> dict[str, Any]:
@@ -171,7 +174,7 @@ class Box:
         info = self._pipe_in(given, "info")
         size = sum(len(entry.data) if isinstance(entry.data, bytes) else 512 for entry in setup.entries)
         texts = {path: _memory(given, text.encode()) for path, text in walls.etc_texts(user).items()}
-        readable = [*walls.interpreter(os.path.realpath(setup.python)), *setup.readable]
+        readable = [*walls.interpreter(setup.python), *setup.readable]
         arguments = walls.wall_arguments(setup.limits, readable=readable, tree_bytes=size, fixed=setup.fixed, texts=texts)
         program = walls.filter_program()
         if program:
@@ -261,6 +264,12 @@ class Box:
 
     def _kill(self) -> None:
         """Kill from outside: the first process of the namespace, and with it all others; then wait until they are gone."""
+        if self.setup.isolation == "process" and self._process.poll() is None:
+            # There is no namespace that would take its processes along: the supervisor must do it.
+            if self._leash in self._ours:
+                self._close(self._leash)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_S)
         if self._inner is not None:
             with suppress(OSError):
                 signal.pidfd_send_signal(self._inner, signal.SIGKILL)
@@ -278,7 +287,7 @@ class Box:
     # --- outcome ---------------------------------------------------------------------------------------------------------------------------
 
     def outcome(self) -> Outcome:
-        """How it ended. Raises AssayError SBX-002 where the sandbox itself did not start."""
+        """How it ended. Raises NotEnoughEvidence SBX-002 where the sandbox itself did not start."""
         said = bytes(self._kept["report"].data)
         if not said.startswith(READY) and self.stopped_for is None:
             raise self._cannot_start(self._kept["stderr"].data.decode("utf-8", "replace").strip() or "no word from the supervisor")
@@ -290,9 +299,9 @@ class Box:
             reason=ending.reason, report=ending.report,
         )  # fmt: skip
 
-    def _cannot_start(self, why: str) -> AssayError:
+    def _cannot_start(self, why: str) -> NotEnoughEvidence:
         fix = "`assay` needs user namespaces, or root: see `kernel.unprivileged_userns_clone` and AppArmor's rule for bwrap."
-        return AssayError(
+        return NotEnoughEvidence(
             "SBX-002", f"the sandbox ({self.setup.isolation}) did not start: {why[:600]}.", fix=fix if self.setup.isolation == "bubblewrap" else ""
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.sandbox.limits import Limits
 
 READY = b"ready\n"
+NOT_NEEDED = "was no longer needed"
 _BY_SIGNAL: dict[int, Kind] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "file-size"}
 _NAMES = {one.value: one.name for one in signal.Signals}
 
@@ -35,7 +36,7 @@ class Ending(NamedTuple):
 
 def read_ending(said: bytes, limits: Limits, stderr: bytes, *, stopped: Kind | None, over: bool) -> Ending:
     """Read the report. `stopped` is why the caller stopped the run, `over` that it was stopped at all."""
-    head, _, tail = said.removeprefix(READY).partition(b"end\n")
+    head, _, tail = said.removeprefix(READY).partition(b"\nend\n")
     lines = [line.split(" ", 2) for line in head.decode("utf-8", "replace").splitlines()]
     words = {line[0]: " ".join(line[1:]) for line in lines}
     kinds = {kind: kind for kind in get_args(Kind)}
@@ -75,5 +76,5 @@ def _judge(
         why = "ended, or was ended, without a word from its supervisor"
         return "killed", why, [Violation("supervisor", why)]
     if killed_by is not None:
-        return "killed", "was no longer needed" if over else f"was ended by {_NAMES.get(killed_by, f'signal {killed_by}')}", []
+        return "killed", NOT_NEEDED if over else f"was ended by {_NAMES.get(killed_by, f'signal {killed_by}')}", []
     return ("passed", "ended with 0", []) if words["exit"] == "0" else ("failed", f"ended with {words['exit']}", [])

@@ -57,12 +57,20 @@ def available() -> list[Available]:
 
 def require(isolation: Isolation) -> None:
     """Raise NotEnoughEvidence SBX-001, with what to install, where this isolation cannot be had. Nothing weaker is taken in its place."""
+    check_isolation(isolation)
     for one in available():
-        if one.isolation == isolation:
-            if one.why_not:
-                raise not_available(isolation, one.why_not)
-            return
-    raise InputError("SBX-003", f"there is no isolation {isolation!r}.", fix="There are bubblewrap and process.")
+        if one.isolation == isolation and one.why_not:
+            raise not_available(isolation, one.why_not)
+
+
+def check_isolation(isolation: Isolation) -> None:
+    """Raise for a name that is none, and for what this machine clearly lacks; cheap, and so done before every run."""
+    if isolation not in ("bubblewrap", "process"):
+        raise InputError("SBX-003", f"there is no isolation {isolation!r}.", fix="There are bubblewrap and process.")
+    if isolation == "bubblewrap":
+        find_bubblewrap()
+    elif sys.platform != "linux":
+        raise not_available("process", f"it needs Linux, and this is {sys.platform}")
 
 
 def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
@@ -179,6 +187,7 @@ def _system() -> list[str]:
             arguments += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             arguments += ["--ro-bind", path, path]
+    arguments += ["--perms", "0755", "--dir", "/etc"]
     for path in _ETC:
         arguments += ["--ro-bind-try", path, path]
     return [*arguments, "--proc", "/proc", "--dev", "/dev"]

@@ -101,7 +101,7 @@ def _run(
         if not os.path.isabs(path) or not os.path.exists(path) or os.path.normpath(path) in ("/", os.path.expanduser("~")):
             raise InputError("SBX-003", f"{path!r} cannot be made readable.", fix="Name a folder that exists by its full path; not / and not a home.")
     setup = Setup(
-        "command", limits, isolation, sys.executable, {"argv": argv, "report_file": report}, entries=entries, fixed=fixed,
+        "command", limits, isolation, os.path.realpath(sys.executable), {"argv": argv, "report_file": report}, entries=entries, fixed=fixed,
         readable=seen, env=env, stdin=stdin,
     )  # fmt: skip
     with Box(setup) as box:

@@ -9,7 +9,8 @@ own answers. What it still can do: answer well only what is asked (as any memori
 choose it by returning an object), and is written into the Verdict. There a solution that sets out to can forge the verdict; see `inside.together`.
 
 In two processes these differ from one: an answer's identity (`is`), what a solution prints, and attributes of objects are not seen by the tests;
-arguments that a solution changes in place are; functions and iterators can go either way.
+arguments that a solution changes in place are, so a test that reads its argument again reads what the solution left there, as in one process.
+Functions and iterators can go either way.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import time
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
-from assay.sandbox import isolation as walls
 from assay.sandbox.box import Box, Setup, attend, end
+from assay.sandbox.ending import NOT_NEEDED
 from assay.sandbox.inside import values
 from assay.sandbox.limits import DEFAULT, Limits
 from assay.sandbox.outcome import Isolation, Mode, Outcome, Verdict
@@ -41,8 +42,8 @@ def check_solution(
     """Whether the solution's functions do what the tests ask.
 
     `test` holds asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use the solution's names. `support` is code of the
-    benchmark that tests need (a helper of the prompt): it stands on the side of the tests, and a solution cannot replace it. `packages` makes what is
-    installed for `python` importable, on both sides. `passed` is None where the tests are at fault, or never call the solution.
+    benchmark that tests need, such as the prompt with its helpers: it stands on the side of the tests, and a solution cannot replace it.
+    `packages` makes what is installed for `python` importable, on both sides. `passed` is None where the tests are at fault, or never call the solution.
 
     >>> check_solution("def twice(x): return 2 * x", "def check(f): assert f(4) == 8", "twice").passed  # doctest: +SKIP
     True
@@ -50,9 +51,8 @@ def check_solution(
     _check(code, test, support, entry_point)
     if mode not in ("two-process", "one-process"):
         raise InputError("SBX-003", f"there is no mode {mode!r}.", fix="There are two-process and one-process.")
-    readable = walls.interpreter(python) if packages else ()
     shared = {"entry_point": entry_point or "", "packages": packages, "report_file": ""}
-    common: dict[str, Any] = {"limits": limits, "isolation": isolation, "python": python, "readable": readable}
+    common: dict[str, Any] = {"limits": limits, "isolation": isolation, "python": python if packages else os.path.realpath(python)}
     tests = {"test": test, "support": support}
     if mode == "one-process":
         return _check_together(Setup("together", job={**shared, **tests, "code": code}, answers=True, **common))
@@ -84,6 +84,8 @@ def _attend_both(solving: Box, testing: Box, limits: Limits) -> Verdict:
     if not attend([solving], until=lambda: solving.ended is not None, deadline=time.monotonic() + _GRACE_S):
         end(solving, None)
     outcome = solving.outcome()
+    if outcome.reason == NOT_NEEDED:
+        outcome = outcome._replace(status="violation" if outcome.violations else "passed")
     word, why = _heard(testing.answer)
     if word == "failed" and outcome.status not in ("passed", "failed", "violation"):
         why = f"the solution {outcome.reason} ({why})" if outcome.status != "error" else outcome.reason

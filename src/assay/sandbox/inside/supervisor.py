@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Job = Mapping[str, Any]
 
-_LOOK_S = 0.05
+_LOOK_MS = 50
 _GRACE_S = 0.1
 _SIGKILL = 9
 _SET_DUMPABLE, _SET_SUBREAPER = 4, 36
@@ -53,8 +53,7 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     trouble, trouble_in = os.pipe()
     child = os.fork()
     if child == 0:
-        for one in (report, leash, trouble):
-            os.close(one)
+        _close_all_but([trouble_in, int(job["answer"]), *job["channel"]], int(job["highest"]))
         _start(job, act, trouble_in)
     os.close(trouble_in)
     for one in job["channel"]:
@@ -92,6 +91,15 @@ def _start(job: Job, act: Callable[[Job, int], None], trouble: int) -> None:
     except BaseException as error:
         give_up(trouble, f"{type(error).__name__}: {error}")
     os._exit(126)
+
+
+def _close_all_but(kept: list[int], highest: int) -> None:
+    """Close every descriptor but the standard three and these: above all the pipe on which only the supervisor speaks."""
+    at = 3
+    for one in sorted(one for one in kept if one >= 3):
+        os.closerange(at, one)
+        at = one + 1
+    os.closerange(at, max(highest, at, 1024) + 1)
 
 
 def _become(user: int) -> None:
@@ -148,8 +156,11 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
     lines: list[str] = []
     peak_kb, cpu_s = 0, 0.0
     waiting = os.pidfd_open(child)
+    events = select.poll()
+    events.register(waiting, select.POLLIN)
+    events.register(leash, select.POLLIN)
     while True:
-        ready, _, _ = select.select([waiting, leash], [], [], _LOOK_S)
+        ready = [one for one, _ in events.poll(_LOOK_MS)]
         seen = _look(job)
         peak_kb, cpu_s = max(peak_kb, seen.kb), max(cpu_s, seen.cpu_s)
         if seen.tasks >= job["most_tasks"]:
@@ -201,7 +212,7 @@ def _look(job: Job) -> Seen:
         if not name.isdigit() or int(name) == own:
             continue
         try:
-            if job["user"] and not job["namespaced"] and os.stat(f"/proc/{name}").st_uid != job["user"]:
+            if job["user"] and not job["namespaced"] and _user_of(name) != job["user"]:
                 continue
             with open(f"/proc/{name}/stat", "rb", 0) as file:
                 fields = file.read().rpartition(b")")[2].split()
@@ -223,6 +234,12 @@ def _look(job: Job) -> Seen:
         tasks += int(fields[17])
         pages += max(0, int(memory[1]) - int(memory[2]))
     return Seen(pids, tasks, ticks / _TICK, pages * _PAGE_KB)
+
+
+def _user_of(name: str) -> int:
+    """The user of a process. Its folder's owner would not do: that is root for a process that changed its user."""
+    with open(f"/proc/{name}/status", "rb", 0) as file:
+        return int(file.read(4096).partition(b"Uid:")[2].split(None, 1)[0])
 
 
 def _descends(pid: int, own: int, parents: Mapping[int, tuple[int, list[bytes], list[bytes]]]) -> bool:

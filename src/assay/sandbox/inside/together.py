@@ -56,6 +56,8 @@ def _judge(code: str, test: str, support: str, entry_point: str) -> tuple[str, s
     try:
         for program in programs:
             exec(program, namespace)  # noqa: S102  # the caller's tests
+            if entry_point:
+                namespace[entry_point] = candidate
         run_tests(namespace, candidate)
     except BaseException as error:
         return explain(error, test)

@@ -41,7 +41,7 @@ def encode(value: object, hold: Callable[[object], Handle]) -> bytes:
     r"""The bytes of a value. `hold` turns what is not plain into a Handle, or raises CannotCross.
 
     >>> encode([1, "é", (2.5, None)], hold=lambda _: Handle("o", 0, ""))
-    b'l2:i1;s2:\xc3\xa9t2:f0x1.4000000000000p+1;N'
+    b'l3:i1;s2:\xc3\xa9t2:f0x1.4000000000000p+1;N'
     """
     parts: list[bytes] = []
     _write(value, parts, hold, 0)

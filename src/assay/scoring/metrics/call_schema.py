@@ -16,6 +16,7 @@ import msgspec
 
 from assay.files import parse_json
 from assay.registry import near_miss
+from assay.scoring.metrics.equality import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,6 @@ _DIALECT = {"dict": "object", "float": "number", "double": "number", "tuple": "a
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMAS = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "not", "if", "then", "else")
-_MAX_DEPTH = 200
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -50,7 +50,7 @@ def standard_schema(schema: Any, *, depth: int = 0) -> Any:
     """
     if not isinstance(schema, dict):
         return schema
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise ValueError("the schema nests too deep")
     made: dict[str, Any] = {}
     for name, value in schema.items():
@@ -93,22 +93,28 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
         return Validity(None, f"{len(named)} tools are named {call.name!r}")
     if call.arguments is None:
         return Validity(False, f"{call.name}: the arguments are no JSON object")
-    if _holds_no_number(call.arguments):
-        return Validity(False, f"{call.name}: the arguments hold NaN or an infinity, which is no JSON")  # the validator takes them for null
+    problem = _beyond_json(call.arguments)
+    if problem:
+        return Validity(False, f"{call.name}: the arguments {problem}")
     return _check(call.name, call.arguments, named[0].get("parameters", {}), closed=closed)
 
 
-def _holds_no_number(value: Any) -> bool:
-    open_ = [value]
-    while open_:
-        one = open_.pop()
-        if isinstance(one, dict):
-            open_ += one.values()
-        elif isinstance(one, list | tuple):
-            open_ += one
-        elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
-            return True
-    return False
+def _beyond_json(value: Any) -> str:
+    """What the validator must not see: it takes NaN for null, and nesting without end ends the process."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list | tuple):
+                below += one
+            elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
+                return "hold NaN or an infinity, which is no JSON"
+        if not below:
+            return ""
+        level = below
+    return f"nest more than {MAX_DEPTH} deep"
 
 
 def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:

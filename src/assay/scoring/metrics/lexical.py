@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MARKS = str.maketrans("’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff")  # curly marks and dashes; signs that cannot be seen
+# Patterns are compiled when they are first used: most commands read no claims, and compiling all takes as long as starting does.
 _NUMBER = r"\d+(?:[.,]\d+)*"
 # Scripts written without spaces are compared sign by sign.
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_TOKEN = re.compile(rf"{_NUMBER}|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+(?:'[^\W\d_]+)*")
-_SIGNED = re.compile(rf"(?:(?<![\w.,)])-)?{_NUMBER}")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n{2,}|(?<=[。！？])")
-_QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»')
-_ELLIPSIS = re.compile(r"\[?(?:\.\.\.|…)\]?")
+_TOKEN = rf"{_NUMBER}|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+(?:'[^\W\d_]+)*"
+_SIGNED = rf"(?:(?<![\w.,)])-)?{_NUMBER}"
+_THOUSANDS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?"
+_SENTENCE = r"(?<=[.!?。！？])\s+|\n{2,}|(?<=[。！？])"
+_QUOTED = r'"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»'
+_ELLIPSIS = r"\[?(?:\.\.\.|…)\]?"
 _NEGATIONS = frozenset(("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"))
 _EMPTY_WORDS = frozenset((
     "a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "from", "with", "and", "or", "as", "is", "are", "was", "were", "be", "been", "being",
@@ -48,7 +49,7 @@ def tokens(text: str) -> list[str]:
     >>> tokens("It costs 1,000.50 euros; it isn't free.")
     ['it', 'costs', '1000.5', 'euros', 'it', "isn't", 'free']
     """
-    return [number(found) if found[0].isdecimal() else found for found in _TOKEN.findall(folded(text))]
+    return [number(found) if found[0].isdecimal() else found for found in re.findall(_TOKEN, folded(text))]
 
 
 def number(written: str) -> str:
@@ -60,7 +61,7 @@ def number(written: str) -> str:
     sign, digits = ("-", written[1:]) if written[:1] == "-" else ("", written)
     if not digits.isascii():
         digits = "".join(str(unicodedata.digit(one)) if one.isdecimal() else one for one in digits)
-    if _THOUSANDS.fullmatch(digits):
+    if re.fullmatch(_THOUSANDS, digits):
         digits = digits.replace(",", "")
     elif digits.count(",") == 1 and "." not in digits:
         digits = digits.replace(",", ".")
@@ -78,7 +79,7 @@ def numbers(text: str) -> frozenset[str]:
     >>> sorted(numbers("From 1990-1995 it fell to -4 or 1,200 (COVID-19)."))
     ['-4', '1200', '19', '1990', '1995']
     """
-    return frozenset(map(number, _SIGNED.findall(folded(text))))
+    return frozenset(map(number, re.findall(_SIGNED, folded(text))))
 
 
 def words(text: str) -> frozenset[str]:
@@ -106,7 +107,7 @@ def negates(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, roughly."""
-    return [part for part in _SENTENCE.split(text) if part and part.strip()]
+    return [part for part in re.split(_SENTENCE, text) if part and part.strip()]
 
 
 def quotations(text: str) -> list[str]:
@@ -115,7 +116,7 @@ def quotations(text: str) -> list[str]:
     >>> quotations('He said "yes, it is" and „nein“, «oui»; "!".')
     ['yes, it is', 'nein', 'oui']
     """
-    found = ("".join(groups) for groups in _QUOTED.findall(text))
+    found = ("".join(groups) for groups in re.findall(_QUOTED, text))
     return [quote for quote in found if tokens(quote)]
 
 
@@ -149,7 +150,7 @@ def occurs(quote: str, passage: Passage) -> bool:
     (True, False)
     """
     at = 0
-    for part in _ELLIPSIS.split(folded(quote)):
+    for part in re.split(_ELLIPSIS, folded(quote)):
         wanted = " ".join(tokens(part))
         if wanted:
             at = passage.text.find(f" {wanted} ", at)

@@ -93,14 +93,16 @@ def _placed(scores: Mapping[str, float], judged: Mapping[str, int], ascending: S
     """The grade by rank of each retrieved document of at least that grade: found among the sorted scores, without sorting the documents."""
     found = {}
     count = len(ascending)
+    places: dict[str, int] | None = None
     for document in scores.keys() & judged.keys():
         grade = judged[document]
         if grade >= least:
             score = scores[document]
             at = bisect_left(ascending, score)
             rank = count - at
-            if rank > 1 and ascending[at + 1] == score:
-                rank -= sum(1 for other, value in scores.items() if value == score and other < document)
+            if rank > 1 and ascending[at + 1] == score:  # another document has the same score, so their ids decide
+                places = places or {name: place for place, name in enumerate(ranking(scores), 1)}
+                rank = places[document]
             found[rank] = grade
     return found
 
@@ -128,34 +130,33 @@ def evaluate(qrels: Qrels, run: Scores, metrics: Iterable[str] = DEFAULT_METRICS
     """
     if relevance_level < 1:
         raise UsageError("SCO-030", f"the relevance level is {relevance_level}; the lowest is 1.")
-    plan = [(name, metric(name)) for name in dict.fromkeys(metrics)]
-    missing = tuple(sorted(qrels.keys() - run.keys()))
+    plan = {name: metric(name) for name in metrics}
     names = sorted(qrels if complete else qrels.keys() & run.keys())
-    queries: dict[str, dict[str, float]] = {}
-    without = []
-    table = _by_columns(qrels, run, names, [key for key, _ in plan], relevance_level) if len(names) >= LARGE else None
+    table = _by_columns(qrels, run, names, list(plan), relevance_level) if len(names) >= LARGE else None
     if table is not None:
-        keys = [key for key, _ in plan]
-        queries = dict(zip(names, map(dict, map(zip, repeat(keys), zip(*table.columns, strict=True))), strict=True))
-        without = [name for name, relevant in zip(names, table.relevant, strict=True) if not relevant]
-    for name in names if table is None else ():
-        judged = qrels[name]
-        scores = run.get(name) or {}
-        ascending = _ascending(name, scores)
-        gains = _placed(scores, judged, ascending, 1)
-        best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
-        if relevance_level == 1:
-            relevant = len(best)
-            ranks = sorted(gains)
-        else:
-            relevant = sum(map(relevance_level.__le__, best))
-            ranks = sorted([rank for rank, grade in gains.items() if grade >= relevance_level])
-        if not relevant:
-            without.append(name)
-        ranked = _Ranked(gains, ranks, relevant, best, len(ascending), judged, scores, ascending, relevance_level)
-        queries[name] = {key: take(ranked) for key, take in plan}
-    mean = {key: _mean(key, [found[key] for found in queries.values()]) for key, _ in plan} if queries else {}
-    return Evaluation(mean, queries, missing, tuple(sorted(run.keys() - qrels.keys())), tuple(without))
+        columns, relevant = table
+        queries = dict(zip(names, map(dict, map(zip, repeat(list(plan)), zip(*columns, strict=True))), strict=True))
+    else:
+        queries, relevant = {}, []
+        for name in names:
+            ranked = _ranked(name, qrels[name], run.get(name) or {}, relevance_level)
+            queries[name] = {key: take(ranked) for key, take in plan.items()}
+            relevant.append(ranked.relevant)
+        columns = [[found[key] for found in queries.values()] for key in plan]
+    mean = {key: _mean(key, column) for key, column in zip(plan, columns, strict=True)} if names else {}
+    without = [name for name, count in zip(names, relevant, strict=True) if not count]
+    missing, unjudged = sorted(qrels.keys() - run.keys()), sorted(run.keys() - qrels.keys())
+    return Evaluation(mean, queries, tuple(missing), tuple(unjudged), tuple(without))
+
+
+def _ranked(query: str, judged: Mapping[str, int], scores: Mapping[str, float], level: int) -> _Ranked:
+    ascending = _ascending(query, scores)
+    gains = _placed(scores, judged, ascending, 1)
+    best = sorted([grade for grade in judged.values() if grade > 0], reverse=True)
+    if level == 1:
+        return _Ranked(gains, sorted(gains), len(best), best, len(ascending), judged, scores, ascending, level)
+    ranks = sorted([rank for rank, grade in gains.items() if grade >= level])
+    return _Ranked(gains, ranks, sum(map(level.__le__, best)), best, len(ascending), judged, scores, ascending, level)
 
 
 def _by_columns(qrels: Qrels, run: Scores, names: list[str], keys: list[str], relevance_level: int) -> Table | None:
@@ -299,17 +300,16 @@ _NAME = re.compile(r"(\w+?)[_.]([1-9][0-9]{0,6})", re.ASCII)
 def metric(name: str) -> Callable[[_Ranked], float]:
     """The metric of a name such as `ndcg_cut_10`; an unknown name is refused with its near miss.
 
-    >>> metric("ndgc_cut_10")
+    >>> metric("ndgc_cut_10")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    assay.errors.UsageError: no retrieval metric is named 'ndgc_cut_10'. Did you mean 'ndcg_cut_K'? The names: num_ret, num_rel, num_rel_ret, map, recip_rank, Rprec, \
-bpref, ndcg, ndcg_exp, set_P, set_recall, set_F, judged, P_K, recall_K, success_K, map_cut_K, ndcg_cut_K, ndcg_exp_cut_K, judged_K.
+    assay.errors.UsageError: no retrieval metric is named 'ndgc_cut_10'. Did you mean 'ndcg_cut_K'? ...
     """
     if name in _WHOLE:
         return _WHOLE[name]
     parts = _NAME.fullmatch(name)
     if parts is None or parts[1] not in _CUT or int(parts[2]) > MAX_CUTOFF:
         hint = near_miss(re.sub(r"\d+$", "K", name[:200]), METRIC_NAMES)
-        raise UsageError("SCO-030", f"no retrieval metric is named '{name[:200]}'.{hint}", fix=f"The names: {', '.join(METRIC_NAMES)}.")
+        raise UsageError("SCO-030", f"no retrieval metric is named '{name[:200]}'.{hint}", fix=f"The names, with a cutoff for K: {', '.join(METRIC_NAMES)}.")
     take, cutoff = _CUT[parts[1]], int(parts[2])
     return lambda ranked: take(ranked, cutoff)

@@ -58,7 +58,7 @@ def tabulate(judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, 
     if rising.any():
         values = _falling(np, values, lengths)
     hit = np.flatnonzero((grades > 0) & (found == found))
-    rank = _ranks(np, values, ends, lengths, query[hit], found[hit], [scored, judged])
+    rank = _ranks(np, values, ends, lengths, query[hit], found[hit], judged, scored)
     gains = _rows(np, count, query[hit], rank * _GRADES + grades[hit], _NO_RANK)
     gains.sort(axis=1)
     best = _rows(np, count, query, -np.maximum(grades, 0), 0)
@@ -94,7 +94,9 @@ def _falling(np: Any, values: Any, lengths: Any) -> Any:
     return -rows[there]
 
 
-def _ranks(np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any, given: Sequence[Sequence[Mapping[str, Any]]]) -> Any:
+def _ranks(
+    np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any, judged: Sequence[Mapping[str, int]], scored: Sequence[Mapping[str, float]]
+) -> Any:
     """The rank of each hit: a binary search in every query's falling scores at once."""
     if not len(query):
         return query
@@ -108,12 +110,12 @@ def _ranks(np: Any, values: Any, ends: Any, lengths: Any, query: Any, score: Any
         ahead = (values[np.minimum(further - 1, last)] > score) & (further <= end)
         place += ahead.astype(np.int64) << bit
     rank = place - start + 1
-    for index in np.flatnonzero((place + 1 < end) & (values[np.minimum(place + 1, last)] == score)):
-        # `rank` is the first of the equals; those with a higher id come before this one
-        scores, grades = given[0][query[index]], given[1][query[index]]
-        hits = [document for document, grade in grades.items() if grade > 0 and document in scores]
-        document = hits[index - int(np.searchsorted(query, query[index]))]
-        rank[index] += sum(1 for other, value in scores.items() if value == score[index] and other > document)
+    tied = np.unique(query[(place + 1 < end) & (values[np.minimum(place + 1, last)] == score)])
+    for index in tied.tolist():  # another document has the same score, so their ids decide
+        scores, grades = scored[index], judged[index]
+        places = {name: place for place, name in enumerate(sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True), 1)}
+        hits = [places[name] for name, grade in grades.items() if grade > 0 and name in scores]
+        rank[np.searchsorted(query, index) :][: len(hits)] = hits
     return rank
 
 

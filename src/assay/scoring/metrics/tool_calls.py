@@ -106,6 +106,8 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
         return None
     if rules is BFCL:
         tools = _tools(line.get("tools"), add)
+        if wished and not line.get("tools"):
+            add("tools", "holds no function.", "The leaderboard's rules read the types of arguments there.")
         read = [_bfcl_expected(wish, tools, f"expected[{index}]", add) for index, wish in enumerate(wished)]
     else:
         read = [_plain_expected(wish, index, add) for index, wish in enumerate(wished)]
@@ -218,7 +220,8 @@ def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expe
         met = {pair.expected for pair in found.pairs}
         paired = {pair.call for pair in found.pairs}
         missed = next(wish.name for index, wish in enumerate(expected) if index not in met)
-        return f"wrong_tool: {next(call.name for index, call in enumerate(calls) if index not in paired)} called, {missed} expected"
+        extra = next(call.name for index, call in enumerate(calls) if index not in paired)
+        return f"wrong_tool: {extra or 'no name'} called, {missed} expected"
     for index, at, pair in found.pairs:
         if not pair.is_whole:
             call, wish = calls[index], expected[at]

@@ -1,0 +1,272 @@
+"""Tests that must pass: how much of an issue is resolved, as SWE-bench counts it.
+
+`fail_to_pass` are the tests that failed before and must pass now, `pass_to_pass` those that passed and must still. An instance is resolved in full where
+all of both pass, partially where all of the second and some of the first pass, and not at all otherwise. An empty list of tests counts as passed, as in
+SWE-bench; how many instances have no tests at all is counted, so that nobody takes them for solved. What was not generated or did not apply resolves nothing.
+
+Source: SWE-bench (swebench 5, harness/grading.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from assay.errors import Fault, InputError, NotEnoughEvidence
+from assay.files import Document, Unread
+from assay.scoring.metrics.measure import Measure, Undetermined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from assay.records.evidence import Run, Tally
+
+Status = Literal["full", "partial", "no"]
+MAX_FAULTS = 20
+
+
+class Share(NamedTuple):
+    """How many tests passed, of how many."""
+
+    passed: int
+    total: int
+
+    def value(self) -> Fraction:
+        """The share; 1 of no tests."""
+        return Fraction(self.passed, self.total) if self.total else Fraction(1)
+
+
+class Instance(NamedTuple):
+    """The outcome of the tests of one instance."""
+
+    instance_id: str
+    fail_to_pass: Share | None
+    """None where the tests did not run, because there was no patch or it did not apply."""
+    pass_to_pass: Share | None
+    generated: bool
+    applied: bool
+
+    def status(self) -> Status:
+        """How far it is resolved."""
+        if not self.applied or self.fail_to_pass is None or self.pass_to_pass is None:
+            return "no"
+        return resolution(self.fail_to_pass, self.pass_to_pass)
+
+
+def resolution(fail_to_pass: Share, pass_to_pass: Share) -> Status:
+    """`full`, `partial` or `no`.
+
+    >>> resolution(Share(2, 2), Share(0, 0)), resolution(Share(1, 2), Share(9, 9)), resolution(Share(2, 2), Share(8, 9))
+    ('full', 'partial', 'no')
+    """
+    if pass_to_pass.passed < pass_to_pass.total or (fail_to_pass.passed == 0 and fail_to_pass.total > 0):
+        return "no"
+    return "full" if fail_to_pass.passed == fail_to_pass.total else "partial"
+
+
+def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
+    """The JSON form of `assay measure tests`. A rate whose denominator is 0 is null, with its reason under `reasons`.
+
+    `resolved` is the share of all instances; of those that were generated, and of those that applied, it is another number under another name.
+    """
+    listed = list(instances)
+    if not listed:
+        raise NotEnoughEvidence("SCO-034", "there are no instances in the file.")
+    statuses = [item.status() for item in listed]
+    ran = [item for item in listed if item.fail_to_pass is not None and item.pass_to_pass is not None]
+    counts = {
+        "all": len(listed),
+        "generated": sum(item.generated for item in listed),
+        "applied": sum(item.applied for item in listed),
+        "resolved": statuses.count("full"),
+        "full": statuses.count("full"),
+        "partial": statuses.count("partial"),
+        "no": statuses.count("no"),
+        "without_tests": sum(item.fail_to_pass.total + item.pass_to_pass.total == 0 for item in ran if item.fail_to_pass and item.pass_to_pass),
+    }
+    rates, reasons = _rates(counts["resolved"], counts["all"], counts["generated"], counts["applied"])
+    for name in ("fail_to_pass", "pass_to_pass"):
+        shares: list[Share] = [getattr(item, name) for item in ran]
+        tests = sum(share.total for share in shares)
+        rates[f"{name}_mean"] = float(sum((share.value() for share in shares), Fraction(0)) / len(shares)) if shares else None
+        rates[f"{name}_pooled"] = sum(share.passed for share in shares) / tests if tests else None
+        if not shares:
+            reasons[f"{name}_mean"] = "the tests of no instance ran"
+        if not tests:
+            reasons[f"{name}_pooled"] = "there are no such tests"
+    return {
+        "instances": {item.instance_id: _shown(item, status) for item, status in zip(listed, statuses, strict=True)},
+        "counts": counts,
+        "rates": rates,
+        **({"reasons": reasons} if reasons else {}),
+    }
+
+
+def _shown(item: Instance, status: Status) -> dict[str, Any]:
+    return {
+        "status": status,
+        "fail_to_pass": None if item.fail_to_pass is None else float(item.fail_to_pass.value()),
+        "pass_to_pass": None if item.pass_to_pass is None else float(item.pass_to_pass.value()),
+    }
+
+
+def _rates(resolved: int, everything: int, generated: int, applied: int) -> tuple[dict[str, float | None], dict[str, str]]:
+    rates: dict[str, float | None] = {}
+    reasons = {}
+    for name, count, what in (
+        ("resolved", everything, "instances"),
+        ("resolved_of_generated", generated, "generated patches"),
+        ("resolved_of_applied", applied, "applied patches"),
+    ):
+        rates[name] = resolved / count if count else None
+        if not count:
+            reasons[name] = f"there are no {what}"
+    return rates, reasons
+
+
+# --- reading ------------------------------------------------------------------------------------------------------------------------------
+
+
+def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -> list[Instance]:
+    """Instances from lines `{"instance_id", "fail_to_pass": {"passed": [names], "failed": [names]}, "pass_to_pass": {...}}`.
+
+    `generated` and `applied` may stand beside them, and are true otherwise. SWE-bench's own `{id: {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or
+    without `tests_status` around it, is read too. A test that is named among the passed and the failed, or twice, is a fault.
+    """
+    found: dict[str, Instance] = {}
+    faults: list[Fault] = []
+    for document in documents:
+        if isinstance(document, Unread):
+            faults.append(document.fault)
+            continue
+        for name, tree in _entries(document.tree):
+            made = _instance(name, tree)
+            message = made if isinstance(made, str) else f"instance '{name}' stands twice." if made.instance_id in found else ""
+            if message:
+                faults.append(Fault(message, code="SCO-034", file=document.file, line=document.line, path=document.at))
+            elif isinstance(made, Instance):
+                found[made.instance_id] = made
+    if faults:
+        error = InputError(faults[0].code, faults[0].message, where=where or faults[0].file, fix=faults[0].fix, faults=faults[:MAX_FAULTS])
+        error.fault_count = len(faults)
+        raise error
+    return list(found.values())
+
+
+_OURS = {"instance_id", "fail_to_pass", "pass_to_pass"}
+
+
+def _entries(tree: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(tree, dict) and tree and not tree.keys() & _OURS and all(isinstance(item, dict) for item in tree.values()):
+        return tree.items()
+    return [(tree.get("instance_id") if isinstance(tree, dict) else None, tree)]
+
+
+def _instance(name: Any, tree: Any) -> Instance | str:
+    if not isinstance(tree, dict) or not isinstance(name, str) or not name:
+        return 'must be an object with "instance_id", "fail_to_pass" and "pass_to_pass".'
+    generated = tree.get("generated", tree.get("patch_exists", True))
+    applied = tree.get("applied", tree.get("patch_successfully_applied", generated))
+    if type(generated) is not bool or type(applied) is not bool or (applied and not generated):
+        return f"instance '{name}': `generated` and `applied` must be true or false, and what was not generated cannot have applied."
+    tests = tree.get("tests_status", tree)
+    shares = []
+    for ours, theirs in (("fail_to_pass", "FAIL_TO_PASS"), ("pass_to_pass", "PASS_TO_PASS")):
+        given = tests.get(ours, tests.get(theirs)) if isinstance(tests, dict) else None
+        share = None if given is None and not applied else _share(given)
+        if isinstance(share, str):
+            return f"instance '{name}', {ours}: {share}"
+        shares.append(share)
+    return Instance(name, shares[0], shares[1], generated, applied)
+
+
+def _share(given: Any) -> Share | str:
+    if not isinstance(given, dict):
+        return 'must be {"passed": [names], "failed": [names]}.'
+    ours = "passed" in given or "failed" in given
+    passed: Any = given.get("passed" if ours else "success")
+    failed: Any = given.get("failed" if ours else "failure")
+    if not _is_names(passed) or not _is_names(failed):
+        return 'must be {"passed": [names], "failed": [names]}, both lists of texts.'
+    names = {*passed, *failed}
+    if len(names) < len(passed) + len(failed):
+        both = sorted(set(passed) & set(failed))
+        twice = both[0] if both else Counter(passed + failed).most_common(1)[0][0]
+        return f"the test '{twice[:100]}' stands {'among the passed and among the failed' if both else 'twice'}. Keep one."
+    return Share(len(passed), len(names))
+
+
+def _is_names(given: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(item, str) for item in given)
+
+
+def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
+    """Counts and rates of a run report: lists of instance ids under `generated`, `applied`, `resolved`, `no_generation` and more.
+
+    `all` are the instances named anywhere, once each: an id may stand in two of the lists.
+    """
+    if not isinstance(tree, dict) or not {"generated", "applied", "resolved"} <= tree.keys():
+        raise InputError("SCO-034", "is no run report: it must list instance ids under `generated`, `applied` and `resolved`.", where=where)
+    wrong = [key for key, ids in tree.items() if not _is_names(ids)]
+    if wrong:
+        raise InputError("SCO-034", f"`{wrong[0]}` must be a list of instance ids.", where=where)
+    sets = {key: set(ids) for key, ids in tree.items()}
+    if not sets["resolved"] <= sets["applied"] or not sets["applied"] <= sets["generated"]:
+        raise InputError("SCO-034", "an instance is resolved that did not apply, or applied that was not generated.", where=where)
+    everything = len(set().union(*sets.values()))
+    rates, reasons = _rates(len(sets["resolved"]), everything, len(sets["generated"]), len(sets["applied"]))
+    return {"counts": {**{key: len(ids) for key, ids in tree.items()}, "all": everything}, "rates": rates, **({"reasons": reasons} if reasons else {})}
+
+
+# --- measures of one run ------------------------------------------------------------------------------------------------------------------
+
+
+def _tally(run: Run, name: str) -> Tally | Undetermined:
+    tally: Tally | None = None if run.tests is None else getattr(run.tests, name)
+    if tally is None:
+        return Undetermined(f"the run carries no `tests.{name}`")
+    if tally.passed > tally.total:
+        return Undetermined(f"`tests.{name}` says {tally.passed} passed of {tally.total}")
+    return tally
+
+
+def _share_of(name: str) -> Any:
+    def take(run: Run, _params: Mapping[str, Any]) -> Any:
+        tally = _tally(run, name)
+        if isinstance(tally, Undetermined):
+            return tally
+        return {"passed": tally.passed, "total": tally.total} if tally.total else Undetermined(f"`tests.{name}` counts no tests")
+
+    return take
+
+
+def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
+    if run.patch_applies is False:
+        return 0
+    first, second = _tally(run, "fail_to_pass"), _tally(run, "pass_to_pass")
+    if isinstance(first, Undetermined):
+        return first
+    if isinstance(second, Undetermined):
+        return second
+    if first.total == 0:
+        return Undetermined("`tests.fail_to_pass` counts no tests: nothing shows that the issue is resolved")
+    return int(resolution(Share(first.passed, first.total), Share(second.passed, second.total)) == "full")
+
+
+_SWE = "Jimenez et al., SWE-bench, 2024; swebench 5, harness/grading.py"
+OUTCOMES = (
+    Measure(
+        "fail_to_pass", "1", "Tests of the issue that pass now", "share", "higher is better", "ratio", "tests.fail_to_pass", "undetermined",
+        _share_of("fail_to_pass"), citation=_SWE, limits="As good as the tests: a patch can pass them and be wrong.",
+    ),
+    Measure(
+        "pass_to_pass", "1", "Tests that passed before and still do", "share", "higher is better", "ratio", "tests.pass_to_pass", "undetermined",
+        _share_of("pass_to_pass"), citation=_SWE, limits="Sees only what the tests cover.",
+    ),
+    Measure(
+        "tests_resolved", "1", "Every test that must pass passes", "yes or no", "higher is better", "binary", "tests, patch_applies", "undetermined",
+        _resolved, range="0 or 1", citation=_SWE,
+        limits="Without tests of the issue it is undetermined, where SWE-bench would count an empty list as passed. No credit for a partial resolution.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""pass@k and pass^k: would one of k attempts succeed, would all of them.
+
+Both are exact: a fraction of binomial coefficients for each task, and their mean over tasks of any number of attempts. A k above some task's number of
+attempts has no estimate, and is null with the reason; leaving such tasks out would compare different sets of tasks under one name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import comb
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
+from assay.files import Document, Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MAX_ATTEMPTS = 20_000
+"""Of one task. The coefficients of more have more digits than anybody waits for."""
+MAX_FAULTS = 20
+
+
+class Task(NamedTuple):
+    """A task, how often it was attempted, and how often that went well."""
+
+    task_id: str
+    n: int
+    c: int
+
+
+def pass_at_k(n: int, c: int, k: int) -> Fraction:
+    """The chance that one at least of k attempts, drawn without putting back from n of which c passed, passes: 1 - C(n-c, k) / C(n, k).
+
+    From 0 to 1, higher is better. It rises with k.
+
+    >>> pass_at_k(5, 1, 2)
+    Fraction(2, 5)
+
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, 2021 (HumanEval), the unbiased estimator.
+    """
+    _check(n, c, k)
+    return 1 - Fraction(comb(n - c, k), comb(n, k))
+
+
+def pass_hat_k(n: int, c: int, k: int) -> Fraction:
+    """The chance that all of k attempts, drawn without putting back from n of which c passed, pass: C(c, k) / C(n, k).
+
+    From 0 to 1, higher is better. It falls with k: it measures reliability.
+
+    >>> pass_hat_k(4, 3, 2)
+    Fraction(1, 2)
+
+    Source: Yao et al., tau-bench, 2024.
+    """
+    _check(n, c, k)
+    return Fraction(comb(c, k), comb(n, k))
+
+
+def _check(n: int, c: int, k: int) -> None:
+    if not 0 <= c <= n <= MAX_ATTEMPTS or not 1 <= k <= n:
+        raise ValueError(f"n = {n}, c = {c}, k = {k}: needs 0 <= c <= n <= {MAX_ATTEMPTS} and 1 <= k <= n")
+
+
+class Means(NamedTuple):
+    """Both estimates for one k, averaged over tasks; None, with the reason, where some task has fewer attempts."""
+
+    k: int
+    pass_at: Fraction | None
+    pass_hat: Fraction | None
+    reason: str
+
+
+def mean_pass(tasks: Sequence[Task], k: int) -> Means:
+    """The mean of pass@k and of pass^k over tasks; each task counts the same, however often it was attempted.
+
+    >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 2).pass_at
+    Fraction(1, 1)
+    >>> mean_pass([Task("a", 2, 1), Task("b", 4, 4)], 3).reason
+    "task 'a' has 2 attempts, fewer than 3"
+    """
+    if not tasks:
+        raise NotEnoughEvidence("SCO-033", "there is no task to average over.")
+    short = [task for task in tasks if task.n < k]
+    if short:
+        more = f" (and {len(short) - 1:,} more tasks)" if len(short) > 1 else ""
+        return Means(k, None, None, f"task '{short[0].task_id}' has {short[0].n} attempts, fewer than {k}{more}")
+    missed = solved = Fraction(0)
+    groups: dict[int, Counter[int]] = {}
+    for task in tasks:
+        groups.setdefault(task.n, Counter())[task.c] += 1
+    for n, counts in groups.items():  # tasks of as many attempts share a denominator: one fraction for each n
+        ways = comb(n, k)
+        missed += Fraction(sum(comb(n - c, k) * count for c, count in counts.items()), ways)
+        solved += Fraction(sum(comb(c, k) * count for c, count in counts.items()), ways)
+    return Means(k, 1 - missed / len(tasks), solved / len(tasks), "")
+
+
+def report(tasks: Sequence[Task], ks: Iterable[int]) -> dict[str, Any]:
+    """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under `reasons` where there is none."""
+    made: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    for k in dict.fromkeys(ks):
+        if type(k) is not int or k < 1:
+            raise UsageError("SCO-033", f"k is {k!r}; it must be a whole number from 1 on.")
+        means = mean_pass(tasks, k)
+        for name, value in ((f"pass@{k}", means.pass_at), (f"pass^{k}", means.pass_hat)):
+            made[name] = None if value is None else float(value)
+            if value is None:
+                reasons[name] = means.reason
+    return {**made, "tasks": len(tasks), **({"reasons": reasons} if reasons else {})}
+
+
+# --- reading ------------------------------------------------------------------------------------------------------------------------------
+
+
+def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> list[Task]:
+    """Tasks from lines `{"task_id", "n", "c"}`, one for each task, or `{"task_id", "passed"}`, one for each attempt; other keys are not looked at.
+
+    A task is given in one of the two ways. Every fault is named with its line.
+    """
+    counted: dict[str, Task] = {}
+    attempts: dict[str, list[int]] = {}
+    faults: list[Fault] = []
+    for document in documents:
+        if isinstance(document, Unread):
+            faults.append(document.fault)
+            continue
+        message = _take(document.tree, counted, attempts)
+        if message:
+            faults.append(Fault(message, code="SCO-033", file=document.file, line=document.line, path=document.at))
+    if faults:
+        error = InputError(faults[0].code, faults[0].message, where=where or faults[0].file, fix=faults[0].fix, faults=faults[:MAX_FAULTS])
+        error.fault_count = len(faults)
+        raise error
+    tasks = [*counted.values(), *(Task(name, n, c) for name, (n, c) in attempts.items())]
+    if not tasks:
+        raise NotEnoughEvidence("SCO-033", "there are no tasks in the file.", where=where)
+    return tasks
+
+
+def _take(tree: Any, counted: dict[str, Task], attempts: dict[str, list[int]]) -> str:
+    """Take one line; what is wrong with it, or nothing."""
+    if not isinstance(tree, dict):
+        return 'must be an object {"task_id", "n", "c"} or {"task_id", "passed"}.'
+    name = tree.get("task_id")
+    if type(name) is int:
+        name = str(name)
+    if not isinstance(name, str) or not name:
+        return "`task_id` must be a text or a whole number."
+    by_count = "n" in tree or "c" in tree
+    if by_count and "passed" in tree:
+        return f"task '{name}': give `n` and `c`, or `passed` of one attempt, not both."
+    if name in counted or (by_count and name in attempts):
+        return f"task '{name}' was counted before: a second count, or an attempt beside a count, would make it count twice."
+    if by_count:
+        n, c = tree.get("n"), tree.get("c")
+        if type(n) is not int or type(c) is not int:
+            return f"task '{name}': `n` and `c` must be whole numbers."
+        if not 1 <= n <= MAX_ATTEMPTS:
+            return f"task '{name}': `n` is {n}; it must be from 1 to {MAX_ATTEMPTS:,}."
+        if not 0 <= c <= n:
+            return f"task '{name}': `c` is {c}, of {n} attempts."
+        counted[name] = Task(name, n, c)
+        return ""
+    passed = tree.get("passed")
+    if passed is not True and passed is not False:
+        # null is an attempt that nobody checked: neither a success nor a failure, and so no attempt that can be counted
+        return f"task '{name}': `passed` must be true or false, not {'missing' if 'passed' not in tree else 'null' if passed is None else 'something else'}."
+    tally = attempts.setdefault(name, [0, 0])
+    if tally[0] == MAX_ATTEMPTS:
+        return f"task '{name}' has more than {MAX_ATTEMPTS:,} attempts."
+    tally[0] += 1
+    tally[1] += passed
+    return ""

@@ -1,0 +1,327 @@
+"""Patches as unified diffs: how alike two are, and whether one applies to a tree.
+
+The parser reads what git and diff write, and trusts nothing: a hunk must hold as many lines as it announces, and a path must stay inside the tree. Two patches
+are compared by the lines they add and remove, file by file and in order; where a hunk begins, how much context it shows, and white space do not count.
+Likeness is not correctness: a good patch may look quite different, and a wrong one differ by a single sign. Only tests say whether a patch works.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.similarity import MAX_LENGTH, common_length
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.records.evidence import Run
+
+MAX_PATCH = 10 * 1024 * 1024
+MAX_FILE = 64 * 1024 * 1024
+MAX_FILES = 1_000
+GIT_SECONDS = 30.0
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@", re.ASCII)
+_NAMED = re.compile(r"(?:rename|copy) (?:from|to) (.+)", re.DOTALL)
+_ESCAPE = re.compile(r"\\([abtnvfr\"\\]|[0-3][0-7]{2})")
+_SIGNS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+
+
+class PatchError(ValueError):
+    """A text is no unified diff that can be used; the message says where and why."""
+
+
+class FilePatch(NamedTuple):
+    """What a patch does to one file."""
+
+    path: str
+    """After the patch, or before it where the file is removed; without the prefix `a/` or `b/`."""
+    paths: tuple[str, ...]
+    """Every path the patch names for this file."""
+    hunks: tuple[tuple[str, ...], ...]
+    """The lines of each hunk that are added or removed, with their sign."""
+
+
+def parse_patch(text: str) -> list[FilePatch]:
+    r"""The files of a unified diff, in its order. Prose before a file's header is passed over, as git does.
+
+    >>> [(found.path, found.hunks) for found in parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")]
+    [('x', (('-old', '+new'),))]
+    """
+    if len(text) > MAX_PATCH:
+        raise PatchError(f"the patch has {len(text):,} signs; {MAX_PATCH:,} is the limit")
+    if "\0" in text:
+        raise PatchError("the patch holds a NUL: it is binary")
+    files: list[FilePatch] = []
+    names: list[str] = []
+    hunks: list[tuple[str, ...]] = []
+    lines = text.removesuffix("\n").split("\n")
+    at = 0
+
+    def close() -> None:
+        if names:
+            present = [name for name in names if name != "/dev/null"]
+            if not present:
+                raise PatchError(f"line {at}: a file without a name")
+            paths = tuple(dict.fromkeys(_checked(name) for name in present))
+            files.append(FilePatch(paths[-1], paths, tuple(hunks)))
+        names.clear()
+        hunks.clear()
+
+    while at < len(lines):
+        line = lines[at].removesuffix("\r")
+        at += 1
+        if line.startswith(("GIT binary patch", "Binary files ")):
+            raise PatchError(f"line {at}: a binary file; only text is compared")
+        if line.startswith("diff --git "):
+            close()
+            names += _git_names(line[len("diff --git ") :])
+        elif line.startswith("--- ") and at < len(lines) and lines[at].startswith("+++ "):
+            if hunks or not names:
+                close()
+            names += [_name(line[4:]), _name(lines[at].removesuffix("\r")[4:])]
+            at += 1
+        elif names and (moved := _NAMED.fullmatch(line)):
+            names.append("a/" + _unquoted(moved[1]))
+        elif names and (head := _HUNK.match(line)):
+            at, changed = _hunk(lines, at, int(head[1] or 1), int(head[2] or 1))
+            hunks.append(changed)
+    close()
+    if not files:
+        raise PatchError("there is no file in it: not a unified diff")
+    return files
+
+
+def _hunk(lines: list[str], at: int, removed: int, added: int) -> tuple[int, tuple[str, ...]]:
+    changed = []
+    start = at
+    while removed or added:
+        if at >= len(lines):
+            raise PatchError(f"line {start}: the hunk is cut off, with {removed} old and {added} new lines to come")
+        line = lines[at]
+        at += 1
+        sign = line[:1]
+        if sign == "-":
+            removed -= 1
+        elif sign == "+":
+            added -= 1
+        elif sign in (" ", "", "\r"):  # mailers strip the blank of an empty context line
+            removed -= 1
+            added -= 1
+        elif sign != "\\":
+            raise PatchError(f"line {at}: {line[:40]!r} is no line of a hunk")
+        if removed < 0 or added < 0:
+            raise PatchError(f"line {at}: the hunk has more lines than it announces")
+        if sign in ("-", "+"):
+            changed.append(line.removesuffix("\r"))
+    return at, tuple(changed)
+
+
+def _unquoted(name: str) -> str:
+    """A path as git writes it, perhaps in quotes with C escapes."""
+    if len(name) < 2 or name[0] != '"' or name[-1] != '"':
+        return name
+    inner = _ESCAPE.sub(lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
+    return inner.encode("latin-1", "ignore").decode("utf-8", "replace") if all(ord(sign) < 256 for sign in inner) else inner
+
+
+def _name(field: str) -> str:
+    return _unquoted(field.split("\t", 1)[0].rstrip())  # a tab begins the date
+
+
+def _git_names(field: str) -> list[str]:
+    """The two paths after `diff --git`: git writes the same one twice unless the file moved, and then says so in other lines too."""
+    if field.startswith('"') or field.endswith('"'):
+        found = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', field)
+        return [_unquoted(name) for name in found]
+    half = len(field) // 2
+    if field[half : half + 1] == " " and field[2:half] == field[half + 3 :]:
+        return [field[:half], field[half + 1 :]]
+    return field.split(" ") if field.count(" ") == 1 else [field[: field.find(" b/")], field[field.find(" b/") + 1 :]] if " b/" in field else []
+
+
+def _checked(name: str) -> str:
+    """The path inside the tree, without git's prefix; one that leads out of it is refused."""
+    path = name[2:] if name.startswith(("a/", "b/")) else name
+    parts = path.split("/")
+    if name.startswith("/") or path.startswith("/") or re.match(r"[A-Za-z]:", path) or "\\" in path:
+        raise PatchError(f"the path {name[:200]!r} is absolute, or not written with /")
+    if not path or any(part in ("", ".", "..") for part in parts):
+        raise PatchError(f"the path {name[:200]!r} leads out of the tree, or nowhere")
+    if any(part.lower() in (".git", "git~1") for part in parts) or any(ord(sign) < 32 for sign in path):
+        raise PatchError(f"the path {name[:200]!r} is none that a patch may change")
+    return path
+
+
+# --- likeness -----------------------------------------------------------------------------------------------------------------------------
+
+
+class PatchLikeness(NamedTuple):
+    """How alike two patches are, and in what."""
+
+    score: Fraction
+    """Twice the changed lines both have in order, file by file, over the changed lines of both: 0..1."""
+    shared_files: int
+    files: int
+    """In either."""
+    shared_hunks: int
+    """Hunks of the second that stand in the first, line for line."""
+    hunks: int
+    """Of the second."""
+
+
+def _lines_of(hunk: tuple[str, ...]) -> list[str]:
+    """The changed lines without white space; a blank line is no change."""
+    return [line[0] + "".join(line[1:].split()) for line in hunk if line[1:].strip()]
+
+
+def patch_likeness(actual: str, expected: str) -> PatchLikeness:
+    r"""Compare two unified diffs.
+
+    It is symmetric in its score, 1 for the same changes however they are cut into hunks, and 0 where no changed line is shared. A file that only one of them
+    touches counts in full against it; so does a file that is only renamed or changes its mode.
+
+    >>> patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+    >>> patch_likeness(patch, patch.replace("new", "other")).score
+    Fraction(1, 2)
+    """
+    first, second = _by_path(parse_patch(actual)), _by_path(parse_patch(expected))
+    shared = total = 0
+    for path in first.keys() | second.keys():
+        left = [line for hunk in first.get(path, ()) for line in hunk]
+        right = [line for hunk in second.get(path, ()) for line in hunk]
+        if not left and not right and path in first and path in second:
+            shared, total = shared + 1, total + 2  # renamed, emptied or made executable by both
+            continue
+        shared += common_length(left, right)
+        total += max(len(left), path in first) + max(len(right), path in second)
+    same = sum((Counter(map(tuple, first.get(path, ()))) & Counter(map(tuple, listed))).total() for path, listed in second.items())
+    return PatchLikeness(
+        Fraction(2 * shared, total), len(first.keys() & second.keys()), len(first.keys() | second.keys()), same, sum(map(len, second.values()))
+    )
+
+
+def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
+    found: dict[str, list[list[str]]] = {}
+    for item in files:
+        found.setdefault(item.path, []).extend(lines for lines in map(_lines_of, item.hunks) if lines)
+    if sum(len(hunk) for hunks in found.values() for hunk in hunks) > MAX_LENGTH:
+        raise PatchError(f"more than {MAX_LENGTH:,} lines are changed, too many to compare")
+    return found
+
+
+# --- applying -----------------------------------------------------------------------------------------------------------------------------
+
+
+class Applies(NamedTuple):
+    """Whether a patch applies, and why not."""
+
+    clean: bool
+    reason: str
+
+
+def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
+    """Whether `git apply --check` takes the patch on a copy of the files it names; the tree itself is never written to, nor read as a repository.
+
+    Only those files are copied, and git runs without any configuration: a hostile `.git/config` in the tree could have it run programs.
+    Paths are one level deep (`a/x`, `b/x`), as git writes them.
+    """
+    try:
+        files = parse_patch(patch)
+        data = patch.encode("utf-8")
+    except PatchError as error:
+        return Applies(False, str(error))
+    except UnicodeEncodeError:
+        return Applies(False, "the patch is no UTF-8 text")
+    paths = list(dict.fromkeys(path for item in files for path in item.paths))
+    if len(paths) > MAX_FILES:
+        return Applies(False, f"the patch names {len(paths):,} files; {MAX_FILES:,} is the limit")
+    if not os.path.isdir(tree):
+        return Applies(False, f"there is no tree at {tree!r}")
+    with tempfile.TemporaryDirectory(prefix="assay-patch-") as home:
+        copy = os.path.join(home, "tree")
+        os.mkdir(copy)
+        for path in paths:
+            fault = _copy(tree, copy, path)
+            if fault:
+                return Applies(False, fault)
+        return _git_check(data if data.endswith(b"\n") else data + b"\n", copy, home, seconds)
+
+
+def _copy(tree: str, copy: str, path: str) -> str:
+    """Bring what stands at a path of the tree, if anything, into the copy; the reason why it cannot be, or nothing."""
+    source, target = tree, copy
+    parts = path.split("/")
+    for index, part in enumerate(parts):
+        source, target = os.path.join(source, part), os.path.join(target, part)
+        if os.path.islink(source):
+            return f"'{path}' goes through a symbolic link"
+        if os.path.isdir(source):
+            os.makedirs(target, exist_ok=True)
+        elif os.path.isfile(source):
+            if os.path.getsize(source) > MAX_FILE:
+                return f"'{'/'.join(parts[: index + 1])}' is larger than {MAX_FILE // 2**20} MiB"
+            shutil.copy(source, target)  # with its mode, which a patch may change
+            return ""
+        else:
+            return "" if not os.path.exists(source) else f"'{path}' is no plain file"
+    return ""
+
+
+def _git_check(patch: bytes, copy: str, home: str, seconds: float) -> Applies:
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": home,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CEILING_DIRECTORIES": home,
+        "LC_ALL": "C",
+    }
+    try:
+        command = ["git", "apply", "--check", "-p1", "-"]  # by the caller's PATH, without a shell
+        done = subprocess.run(command, input=patch, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return Applies(False, "git is not installed, so nobody can say")
+    except subprocess.TimeoutExpired:
+        return Applies(False, f"git took longer than {seconds:g} s")
+    if done.returncode == 0:
+        return Applies(True, "git applies it cleanly")
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return Applies(False, f"git says: {said[0][:300]}" if said else f"git ended with {done.returncode}")
+
+
+# --- the measure of one run ---------------------------------------------------------------------------------------------------------------
+
+
+def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
+    name = params.get("output", "patch")
+    wanted = run.expected.get(name) if isinstance(run.expected, dict) else None
+    if not isinstance(wanted, str):
+        return Undetermined(f"the run carries no `expected.{name}` to compare with")
+    given = None if run.outputs is None else run.outputs.get(name)
+    if not isinstance(given, str):
+        return Undetermined(f"the run carries no `outputs.{name}`")
+    if not given.strip():
+        return 0  # it was asked for a patch and changed nothing
+    try:
+        return float(patch_likeness(given, wanted).score)
+    except ValueError as error:
+        return Undetermined(f"`{name}` cannot be compared: {error}")
+
+
+PATCHES = (
+    Measure(
+        "patch_similarity", "1", "Likeness of the patch and the one expected", "share of changed lines", "higher is better", "zero_one",
+        "outputs.patch, expected.patch", "undetermined", _similarity, params={"output": "patch"},
+        citation="Dice coefficient over the longest common subsequence of changed lines, file by file",
+        limits="Not correctness: another good fix looks different. White space does not count, not even Python's indentation. Up to 20,000 changed lines.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""How alike two texts are: edit distance, shared tokens, and the two overlaps that are advice only (BLEU, ROUGE-L).
+
+Distances run on whole machine words at once (Myers 1999, Hyyrö 2004), in plain Python and with a limit on length; no library is needed, and none gives
+other digits. BLEU and ROUGE-L say how many words two texts share, not whether either is right: no gate and no floor may rest on them (`ADVISORY`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+MAX_LENGTH = 20_000
+"""Longest text or list compared: the time grows with the product of both lengths."""
+ADVISORY = frozenset({"bleu", "rouge_l"})
+"""Measures that never decide anything."""
+
+
+def _check_length(*items: Sequence[Hashable]) -> None:
+    for item in items:
+        if len(item) > MAX_LENGTH:
+            raise ValueError(f"a text of {len(item):,} signs is too long to compare; {MAX_LENGTH:,} is the limit")
+
+
+def _masks(items: Sequence[Hashable]) -> dict[Hashable, int]:
+    masks: dict[Hashable, int] = {}
+    bit = 1
+    for item in items:
+        masks[item] = masks.get(item, 0) | bit
+        bit <<= 1
+    return masks
+
+
+def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """The least number of insertions, deletions and replacements that turn one into the other (Levenshtein).
+
+    >>> edit_distance("kitten", "sitting")
+    3
+    """
+    _check_length(first, second)
+    if len(first) < len(second):
+        first, second = second, first  # the longer one is held in the bits of one integer
+    if not second:
+        return len(first)
+    masks, size = _masks(first), len(first)
+    last, full = 1 << (size - 1), (1 << size) - 1
+    up, down, score = full, 0, size
+    for item in second:
+        match = masks.get(item, 0)
+        level = (((match & up) + up) ^ up) | match | down
+        rise = (down | ~(level | up)) & full
+        fall = level & up
+        score += (rise & last != 0) - (fall & last != 0)
+        rise = (rise << 1 | 1) & full
+        up = ((fall << 1) | ~(level | rise)) & full
+        down = rise & level
+    return score
+
+
+def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """The length of the longest common subsequence.
+
+    >>> common_length("abcde", "xbxdx")
+    2
+    """
+    _check_length(first, second)
+    masks, full = _masks(first), (1 << len(first)) - 1
+    row = full
+    for item in second:
+        match = row & masks.get(item, 0)
+        row = ((row + match) | (row - match)) & full
+    return len(first) - row.bit_count()
+
+
+def edit_similarity(first: str, second: str) -> Fraction:
+    """1 minus the edit distance over the longer length: from 0 (nothing in common) to 1 (equal). Two empty texts are equal.
+
+    >>> edit_similarity("kitten", "sitting")
+    Fraction(4, 7)
+    """
+    longest = max(len(first), len(second))
+    return 1 - Fraction(edit_distance(first, second), longest) if longest else Fraction(1)
+
+
+_TOKEN = re.compile(r"\w+")
+
+
+def tokens(text: str) -> list[str]:
+    """Words and numbers, case-folded.
+
+    >>> tokens("It's 3 o'clock.")
+    ['it', 's', '3', 'o', 'clock']
+    """
+    return _TOKEN.findall(text.casefold())
+
+
+class Overlap(NamedTuple):
+    """Shared tokens, each counted as often as both have it, over those of each side."""
+
+    shared: int
+    actual: int
+    expected: int
+
+    def recall(self) -> Fraction | None:
+        """The share of the expected tokens that the actual text has; None where none are expected."""
+        return Fraction(self.shared, self.expected) if self.expected else None
+
+    def f1(self) -> Fraction | None:
+        """The harmonic mean of recall and precision; None where neither side has tokens."""
+        return Fraction(2 * self.shared, self.actual + self.expected) if self.actual + self.expected else None
+
+
+def token_overlap(actual: str, expected: str) -> Overlap:
+    """The tokens both texts share, whatever their order.
+
+    >>> token_overlap("the cat sat", "The cat sat on the mat.").recall()
+    Fraction(1, 2)
+
+    Source: Rajpurkar et al., SQuAD, 2016 (its F1 also drops articles; this one does not).
+    """
+    first, second = Counter(tokens(actual)), Counter(tokens(expected))
+    return Overlap((first & second).total(), first.total(), second.total())
+
+
+def rouge_l(actual: str, expected: str) -> Fraction | None:
+    """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None where neither has any. Advice only.
+
+    >>> rouge_l("the cat sat", "the fat cat sat")
+    Fraction(6, 7)
+
+    Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries, 2004.
+    """
+    first, second = tokens(actual), tokens(expected)
+    if not first and not second:
+        return None
+    return Fraction(2 * common_length(first, second), len(first) + len(second))
+
+
+def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:
+    """Sentence BLEU on tokens, 0 to 1, zero counts smoothed by halving (sacrebleu's `exp`); None where either side has no tokens. Advice only.
+
+    >>> round(bleu("the cat sat on the mat", "the cat sat on a mat"), 4)
+    0.5373
+
+    Source: Papineni et al., BLEU, 2002; Post, A Call for Clarity in Reporting BLEU Scores, 2018.
+    """
+    first, second = tokens(actual), tokens(expected)
+    if not first or not second:
+        return None
+    logs = []
+    smooth = 1
+    for size in range(1, order + 1):
+        total = len(first) - size + 1
+        if total <= 0:
+            break
+        found, wanted = (Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1)) for words in (first, second))
+        shared = (found & wanted).total()
+        if shared == 0:
+            if size == 1:
+                return 0.0
+            smooth *= 2
+        logs.append(math.log(shared / total if shared else 1 / (smooth * total)))
+    penalty = min(0.0, 1 - len(second) / len(first))
+    return math.exp(penalty + math.fsum(logs) / len(logs))

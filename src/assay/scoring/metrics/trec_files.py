@@ -1,0 +1,200 @@
+"""Reading TREC judgements (qrels) and run files.
+
+Fields are separated by spaces or tabs, lines end in LF or CRLF; blank lines and lines that begin with `#` are passed over, and what follows the run's name
+is ignored, all as trec_eval does. trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a field that is not what it should be is a fault.
+All faults of a file come at once, the first `MAX_FAULTS` with their lines. The file is read in blocks: a line without an end does not fill the memory.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from math import isfinite
+from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from assay.errors import Fault, InputError
+from assay.files import open_input
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+MAX_FAULTS = 20
+MAX_LINE = 64 * 1024
+"""A line of a TREC file has six short fields."""
+MAX_DIGITS = 6
+MAX_GRADE: int = 10**MAX_DIGITS
+"""trec_eval keeps a counter for each grade up to the highest; a grade of a million is a slip."""
+_BLOCK = 256 * 1024
+_SHOWN = 60
+_COMMENT = ord("#")
+
+
+class _Faults:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.kept: list[Fault] = []
+        self.count = 0
+
+    def add(self, line: int, message: str, *, code: str = "SCO-031", fix: str = "") -> None:
+        self.count += 1
+        if len(self.kept) < MAX_FAULTS:
+            self.kept.append(Fault(message, code=code, file=self.file, line=line, fix=fix))
+
+    def raise_if_any(self) -> None:
+        if self.kept:
+            first = self.kept[0]
+            error = InputError(first.code, first.message, where=self.file, fix=first.fix, faults=self.kept)
+            error.fault_count = self.count
+            raise error
+
+
+def _text(field: bytes) -> str:
+    shown = field[:_SHOWN].decode("utf-8", "backslashreplace")
+    return shown + ("..." if len(field) > _SHOWN else "")
+
+
+def _lines(stream: IO[bytes], faults: _Faults) -> Iterator[list[bytes]]:
+    """The lines of a file, a block at a time; the last line needs no end."""
+    rest = b""
+    number = 0
+    while block := stream.read(_BLOCK):
+        lines = (rest + block).split(b"\n")
+        rest = lines.pop()
+        number += len(lines)
+        yield lines
+        if len(rest) > MAX_LINE:
+            faults.add(number + 1, f"the line is longer than {MAX_LINE // 1024} KiB.", fix="The rest of the file was not read.")
+            return
+    if rest:
+        yield [rest]
+
+
+class _Shape(NamedTuple, Generic[T]):
+    """What a line of a kind of file holds. The document is its third field."""
+
+    fields: int
+    splits: int
+    """As many as there are fields, where nothing may follow the last; one less, where anything may."""
+    named: str
+    place: int
+    """Of the value."""
+    read: Callable[[bytes], T]
+    holds: Callable[[T], bool]
+    wrong: str
+    fix: str
+
+
+def _is_grade(value: int) -> bool:
+    return -MAX_GRADE <= value <= MAX_GRADE
+
+
+def _whole(field: bytes) -> int:
+    return int(field[: MAX_DIGITS + 4])  # a longer number is beyond every scale, and takes long to read
+
+
+_JUDGEMENT = _Shape(
+    4,
+    4,
+    "a judgement has 4: query, iteration, document, grade",
+    3,
+    _whole,
+    _is_grade,
+    "the grade '{}' is not a whole number.",
+    "trec_eval would read a part, or 0.",
+)
+_RESULT = _Shape(
+    6, 5, "a result has 6: query, Q0, document, rank, score, name of the run", 4, float, isfinite, "the score '{}' is not a finite number.", "Leave it out."
+)
+
+
+def read_qrels(path: str) -> dict[str, dict[str, int]]:
+    """Grades by query and document, from lines `query iteration document grade`.
+
+    A document judged twice for one query is a fault where the grades differ; the same judgement twice is one judgement. A file without judgements is a fault.
+    """
+    return _read(path, _JUDGEMENT, same_again=True)
+
+
+def read_run(path: str) -> dict[str, dict[str, float]]:
+    """Scores by query and document, from lines `query Q0 document rank score name`. The rank is not read: the score says it.
+
+    A document that stands twice for one query is a fault, as for trec_eval, and so is a score that is not a finite number. A file without results is a fault.
+    """
+    return _read(path, _RESULT, same_again=False)
+
+
+def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[str, T]]:
+    found: dict[str, dict[str, T]] = {}
+    faults = _Faults(path)
+    number = 0
+    with open_input(path) as stream:
+        for lines in _lines(stream, faults):
+            if not _take_block(lines, shape, found):
+                _take_lines(lines, shape, found, faults, number, same_again=same_again)
+            number += len(lines)
+    faults.raise_if_any()
+    if not found:
+        raise InputError("FIL-005", f"there is nothing to read in the file; {shape.named}.", where=path)
+    return found
+
+
+def _take_block(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str, T]]) -> bool:
+    """Take lines in which nothing is unusual, column by column; False, and nothing taken, where something is."""
+    fields: list[bytes] = []
+    for line in lines:
+        fields += line.split(None, shape.fields - 1)
+    if len(fields) != shape.fields * len(lines):  # no line can have more, so then each has as many
+        return False
+    written = fields[shape.place :: shape.fields]
+    if b"_" in b"".join(written):
+        return False
+    try:
+        documents = list(map(bytes.decode, fields[2 :: shape.fields]))
+        values = list(map(shape.read, written))
+        names = [(name.decode(), len(list(same))) for name, same in groupby(fields[:: shape.fields])]
+    except ValueError:
+        return False
+    made: dict[str, dict[str, T]] = {}
+    start = 0
+    for name, count in names:
+        end = start + count
+        block = dict(zip(documents[start:end], values[start:end], strict=True))
+        if len(block) < count or name in made or name.startswith("#") or not block.keys().isdisjoint(found.get(name, ())):
+            return False
+        made[name] = block
+        start = end
+    if not all(map(shape.holds, values)):
+        return False
+    for name, block in made.items():
+        found.setdefault(name, block).update(block)
+    return True
+
+
+def _take_lines(lines: list[bytes], shape: _Shape[T], found: dict[str, dict[str, T]], faults: _Faults, number: int, *, same_again: bool) -> None:
+    """Take lines one by one, and note what is wrong with each; `number` lines come before them."""
+    for line in lines:
+        number += 1
+        fields = line.split(None, shape.splits)
+        if not fields or fields[0][0] == _COMMENT:
+            continue
+        if len(fields) != shape.fields:
+            faults.add(number, f"{'more than ' if len(fields) > shape.fields else ''}{min(len(fields), shape.fields)} fields; {shape.named}.")
+            continue
+        written = fields[shape.place]
+        try:
+            name, document = fields[0].decode(), fields[2].decode()
+        except UnicodeDecodeError:
+            faults.add(number, f"'{_text(fields[0])} {_text(fields[2])}' is not UTF-8 text.")
+            continue
+        try:
+            value = shape.read(written)
+        except ValueError:
+            value = None
+        if value is None or b"_" in written or not shape.holds(value):
+            faults.add(number, shape.wrong.format(_text(written)), fix=shape.fix)
+            continue
+        kept = found.setdefault(name, {}).setdefault(document, value)
+        if kept is not value and not (same_again and kept == value):
+            again = f"judged twice, {kept} and {value}" if same_again else "listed twice"
+            faults.add(number, f"query '{_text(fields[0])}': the document '{_text(fields[2])}' is {again}.", code="SCO-032", fix="Keep one.")

@@ -1,0 +1,85 @@
+"""Comparing JSON values: what they differ in, and whether two numbers are close. Numbers are compared exactly, as they were written."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from assay import exact
+from assay.files import Path, show_path
+
+MAX_DIFFERENCES = 100
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+
+
+class Difference(NamedTuple):
+    """One place where two values differ."""
+
+    path: str
+    """As people write it: `items[2].name`; empty for the whole."""
+    kind: str
+    """`missing`, `unexpected`, `kind` (another type) or `value`."""
+
+
+def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[Difference]:
+    """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers differ by value, so that 1 is 1.0; true is no number.
+
+    >>> [tuple(found) for found in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})]
+    [('a[1]', 'value'), ('c', 'missing')]
+    """
+    found: list[Difference] = []
+    todo: list[tuple[Path, Any, Any]] = [((), actual, expected)]
+    while todo and len(found) < limit:
+        path, left, right = todo.pop()
+        if isinstance(right, dict) and isinstance(left, dict):
+            found += [Difference(show_path((*path, key)), "unexpected") for key in left if key not in right]
+            todo += [((*path, key), left.get(key, _ABSENT), value) for key, value in reversed(right.items())]
+        elif isinstance(right, list) and isinstance(left, list):
+            found += [Difference(show_path((*path, index)), "unexpected") for index in range(len(right), len(left))][:limit]
+            todo += [((*path, index), left[index] if index < len(left) else _ABSENT, right[index]) for index in range(len(right) - 1, -1, -1)]
+        elif left is _ABSENT:
+            found.append(Difference(show_path(path), "missing"))
+        else:
+            kind = _differ(left, right)
+            if kind:
+                found.append(Difference(show_path(path), kind))
+    return found[:limit]
+
+
+_ABSENT = object()
+
+
+def _differ(left: Any, right: Any) -> str:
+    if exact.is_number(left) and exact.is_number(right):
+        return "" if exact.ratio(left) == exact.ratio(right) else "value"
+    if type(left) is not type(right):
+        return "kind"
+    return "" if left == right else "value"
+
+
+def numeric(value: Any) -> Fraction | None:
+    """A number, or a text that is one plain number and nothing else, exactly; None for all other things.
+
+    >>> numeric(" 1.50 "), numeric("1,5"), numeric(True), numeric("1e999999999")
+    (Fraction(3, 2), None, None, None)
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > exact.MAX_DIGITS or not _PLAIN.fullmatch(text):
+            return None
+        value = Decimal(text)
+    return Fraction(*exact.ratio(value)) if exact.is_number(value) else None
+
+
+def is_close(actual: Fraction, expected: Fraction, *, absolute: Any = 0, relative: Any = 0) -> bool:
+    """Whether the two differ by no more than the wider tolerance; `relative` is of the expected value. Both tolerances are read as written.
+
+    >>> is_close(Fraction(1, 3), Fraction("0.33"), absolute=Decimal("0.01")), is_close(Fraction(3), Fraction(2), relative=0.1)
+    (True, False)
+    """
+    allowed, share = Fraction(*exact.ratio(absolute)), Fraction(*exact.ratio(relative))
+    if allowed < 0 or share < 0:
+        raise ValueError("a tolerance is below 0")
+    return abs(actual - expected) <= max(allowed, share * abs(expected))
