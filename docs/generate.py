@@ -8,6 +8,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import VERBS, run
 from assay.cli.schema import ACTIONS
 from assay.errors import CODES
@@ -95,8 +96,9 @@ def errors_page() -> str:
     rows = "\n".join(f"| `{code}` | {meaning} |" for code, meaning in sorted(CODES.items()))
     intro = (
         "Every error has a code that belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line,"
-        " `CNF-` conformance, `API-` the Python interface, `ERR-` a fault of ours; of tool schemas `FMC-` reading and the grading tree, `PRO-` the file protocol, and"
-        " `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-`, `HSH-` as their specification names them. With `--json` an error is"
+        " `CNF-` conformance, `API-` the Python interface, `ERR-` a fault of ours; of tool schemas `FMC-` reading and the grading tree, `PRO-` the file"
+        " protocol, and `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-`, `HSH-` as their specification names them; `EXM-` exams, `SBX-` the sandbox."
+        " With `--json` an error is"
         ' `{"error": {"code", "message", "where", "fix"}}` on standard error.'
     )
     return f"# Errors\n\n{NOTE}\n{intro}\n\n| code | meaning |\n|---|---|\n{rows}\n"
@@ -105,8 +107,8 @@ def errors_page() -> str:
 def tool_rules_page() -> str:
     """A page with every rule that a tool schema is held against."""
     intro = (
-        "What `assay schema validate` and the reports of `assay schema grade` hold a schema against. Only an error fails a validation. A rule with an id in the last"
-        " column has the meaning of that rule of the public FlowMCP specification; the others are ours."
+        "What `assay schema validate` and the reports of `assay schema grade` hold a schema against. Only an error fails a validation. A rule with an id in the"
+        " last column has the meaning of that rule of the public FlowMCP specification; the others are ours."
     )
     rows = "".join(f"\n| `{rule.id}` | {rule.level} | {rule.holds} | {rule.fix} | {rule.spec or ''} |" for rule in RULES.values())
     return f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | what holds | fix | FlowMCP |\n|---|---|---|---|---|{rows}\n"
@@ -120,11 +122,11 @@ def cli_page() -> str:
         with redirect_stdout(text), suppress(SystemExit):
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
-    for action in ACTIONS:
+    for verb, action in (*(("schema", action) for action in ACTIONS), *(("exam", action) for action in EXAM_ACTIONS)):
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):
-            run(["schema", action, "--help"])
-        parts.append(f"## assay schema {action}\n\n```\n{text.getvalue().rstrip()}\n```")
+            run([verb, action, "--help"])
+        parts.append(f"## assay {verb} {action}\n\n```\n{text.getvalue().rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
 
 

@@ -25,6 +25,7 @@ from assay.grading import rules
 from assay.library import fingerprint
 from assay.library.fingerprint import System, check, current
 from assay.library.shelf import KINDS, Shelf
+from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
 from assay.scoring.gates import GATES, GateResult
 from assay.scoring.metrics import MEASURES
@@ -206,7 +207,7 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")
     found = done.json()
     assert (done.code, found["faults"], found["findings"]) == (0, [], [])
-    assert len(found["files"]) == 9
+    assert len(found["files"]) == 11
 
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
@@ -600,7 +601,7 @@ def test_a_verdict_that_does_not_count_moves_scoring(monkeypatch: pytest.MonkeyP
     assert _moved() == {"scoring"}
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@pytest.mark.parametrize("name", fingerprint._FIRST_MEASURES)
 def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_scoring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     kept = MEASURES[name]
     monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: Undetermined("lost")))
@@ -608,6 +609,42 @@ def test_a_measure_that_makes_up_a_value_or_loses_one_moves_scoring_and_only_sco
     made_up = {"passed": 1, "total": 1} if kept.formula == "ratio" else 0
     monkeypatch.setitem(MEASURES._entries, name, kept._replace(take=lambda run, params: made_up))
     assert _moved() == {"scoring"}
+
+
+def test_every_measure_stands_where_the_table_says_and_nowhere_else() -> None:
+    from importlib import import_module
+
+    from assay.scoring.metrics import FAMILIES
+
+    for family, names in FAMILIES.items():
+        module, _, group = family.partition(".")
+        assert tuple(measure.id for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group)) == names
+    assert len(list(MEASURES)) == len(MEASURES) == sum(map(len, FAMILIES.values()))
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give(name: str) -> None:
+    measure = MEASURES[name]
+    for field in ("id", "version", "title", "unit", "direction", "formula", "evidence", "absence", "range", "determinism"):
+        assert getattr(measure, field), field
+    assert measure.formula in FORMULAS
+    held = fingerprint.measures()
+    assert held[f"{name}@{measure.version}"] == fingerprint.measure_fingerprints()[f"{name}@{measure.version}"]
+
+
+def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs() -> None:
+    runs = [read_run(document) for file in ("runs.jsonl", "measures.jsonl") for document in fingerprint._golden(file)]
+    for name in MEASURES:
+        taken = [isinstance(MEASURES[name].take(run, MEASURES[name].params), Undetermined) for run in runs]
+        assert any(taken), name
+        if name != "word_budget":  # it needs a budget, which only a profile gives
+            assert not all(taken), name
+
+
+def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = MEASURES["exact_match"]
+    monkeypatch.setitem(MEASURES._entries, "exact_match", kept._replace(take=lambda run, params: Undetermined("lost")))
+    assert any(line.startswith("measure exact_match@1: behaviour changed") for line in fingerprint.check(current()))
 
 
 def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -767,7 +804,7 @@ def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
     checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == "9 items, 9 published and unchanged"
+    assert checks["shelf"]["found"] == "11 items, 11 published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
 

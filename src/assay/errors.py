@@ -10,7 +10,7 @@
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
 `API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them. Anything else that escapes is a fault of ours and ends in exit 5.
+as their specification names them; `EXM-` exams, `SBX-` the sandbox. Anything else that escapes is a fault of ours and ends in exit 5.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CODES: dict[str, str] = {
     "FIL-004": "A file, a line or a nesting is beyond the limit.",
     "FIL-005": "There is nothing in the file.",
     "FIL-006": "A document is of a kind this command does not read.",
-    "FIL-007": "A run id appears more than once.",
+    "FIL-007": "An id appears more than once.",
     "FIL-008": "A file cannot be written.",
     "LIB-001": "Nothing on the shelf has this name.",
     "LIB-002": "A shelf file does not hold what its kind must hold.",
@@ -140,6 +140,25 @@ CODES: dict[str, str] = {
     "SEL-S3": "A selection has more skills than it may.",
     "SEL-S4": "A selection names no persona.",
     "HSH-003": "A value has no hash.",
+    "EXM-001": "An exam is not of its shape.",
+    "EXM-002": "Two items of an exam have one id.",
+    "EXM-003": "An item expects nothing.",
+    "EXM-004": "There is nothing to grade: the exam has no items.",
+    "EXM-005": "The files of one exam disagree.",
+    "EXM-006": "An answer is not of its shape.",
+    "EXM-007": "An item is answered twice.",
+    "EXM-008": "An answer is for an item that the exam does not have.",
+    "EXM-009": "A mark is neither 0 nor 1.",
+    "EXM-010": "A document is no result of an exam.",
+    "EXM-011": "The parts of a result do not add up.",
+    "EXM-012": "A result was made with another rubric, or of another exam.",
+    "EXM-013": "A result is of another set than the gate is on.",
+    "EXM-014": "A baseline is missing.",
+    "EXM-015": "A rubric marks otherwise, so past marks cannot be weighed by it.",
+    "EXM-016": "A date cannot be scheduled from.",
+    "SBX-001": "The isolation that was asked for is not available.",
+    "SBX-002": "The sandbox itself failed.",
+    "SBX-003": "Something cannot be taken into the sandbox.",
     "CNF-001": "A conformance file is not a list of cases.",
     "API-001": "A Python object is not of the shape the call takes.",
     "ERR-001": "A fault of ours.",

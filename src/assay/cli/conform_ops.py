@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay import exact
-from assay.cli import conform_flowmcp
+from assay.cli import conform_exam, conform_flowmcp
 from assay.errors import EvidenceError, FormulaError, ShelfError
 from assay.exact import NORM_DIGITS
 from assay.files import Document
@@ -186,6 +186,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "judge.rate": _judge_rate,
     "tiebreak.near": _near,
     **conform_flowmcp.OPS,
+    **conform_exam.OPS,
 }
 
 REQUIRED = frozenset(

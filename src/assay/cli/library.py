@@ -144,7 +144,8 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
     if options.what:
         raise UsageError("CLI-001", "publish takes no names: it freezes everything that is new.")
     own = shelf.roots[0]
-    added = publish(own, fingerprint.recordable(fingerprint.current()) if own == BUILTIN else {})
+    built_in = own == BUILTIN
+    added = publish(own, fingerprint.recordable(fingerprint.current()) if built_in else {}, fingerprint.recordable_measures() if built_in else {})
     if options.json:
         opt.print_json({"published": added})
     else:
@@ -174,13 +175,18 @@ def _versions(argv: list[str]) -> int:
 
 
 def _schema_names() -> dict[str, Any]:
+    from assay.exams.document import ExamDocument
+    from assay.exams.exam import ExamFile
+    from assay.exams.policy import ExamPolicy
+    from assay.exams.rubric import ExamRubric
     from assay.grading.policy import Policy
     from assay.records.evidence import Run
     from assay.records.scorecard import Scorecard
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
 
-    return {"run": Run, "scorecard": Scorecard, "profile": Profile, "policy": Policy, "rubric": Rubric}
+    exams = {"exam": ExamFile, "exam-result": ExamDocument, "exam-policy": ExamPolicy, "exam-rubric": ExamRubric}
+    return {"run": Run, "scorecard": Scorecard, "profile": Profile, "policy": Policy, "rubric": Rubric, **exams}
 
 
 def _schema_of(argv: list[str]) -> int:
@@ -188,7 +194,7 @@ def _schema_of(argv: list[str]) -> int:
     made.add_argument(
         "name",
         metavar="NAME",
-        help="run, scorecard, grades, summary, profile, policy, rubric; for tool schemas prompts, scores, grade-report, grading-entry(-extended), index",
+        help="what to print: run, scorecard, grades, profile, exam, prompts, index ...; a wrong name lists them all",
     )
     options = made.parse_args(argv)
     names = _schema_names()

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, ShelfError
+from assay.exams.behaviour import grading_behaviour, scoring_behaviour
+from assay.exams.marking import Marking
+from assay.exams.policy import ExamRules
+from assay.exams.versions import CURRENT as EXAM_SYSTEMS
 from assay.files import Document, Unread, stream_documents
 from assay.flowmcp import aggregate as tool_grading
 from assay.flowmcp import status as tool_status
@@ -26,7 +30,7 @@ from assay.flowmcp.versions import CURRENT as TOOL_SYSTEMS
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
-from assay.library.shelf import BUILTIN, Shelf, changed, published, systems
+from assay.library.shelf import BUILTIN, Shelf, changed, measures, published, systems
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import SCORING_SYSTEM
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
 
-FAMILIES = ("workflow", "flowmcp")
+FAMILIES = ("workflow", "flowmcp", "exam")
 GOLDEN = os.path.join(BUILTIN, "golden")
 _FIRST_MEASURES = ("tests_passed", "latency", "cost")
 """The measures of scoringSystem/1.0.0; one that is added changes no score."""
@@ -155,6 +159,30 @@ def _tried(take: Callable[[dict[str, Any]], Any], probe: dict[str, Any]) -> Any:
         return error.code
 
 
+def exam_scoring_fingerprint() -> str:
+    """What the marking of exams makes of its golden answers."""
+    marking = Marking(Shelf().exam_rubric("tutor@1"))
+    return digest(scoring_behaviour((document.tree for document in _golden("exam_scores.jsonl")), marking))
+
+
+def exam_grading_fingerprint() -> str:
+    """What the gates of exams make of their golden results."""
+    shelf = Shelf()
+    rules, marking = ExamRules(shelf.exam_policy("exam@1")), Marking(shelf.exam_rubric("tutor@1"))
+    return digest(grading_behaviour((document.tree for document in _golden("exam_grades.jsonl")), marking, rules))
+
+
+def measure_fingerprints() -> dict[str, str]:
+    """What each measure makes of the golden runs, by `id@version`: a measure has a version of its own."""
+    runs = [read_run(document) for name in ("runs.jsonl", "measures.jsonl") for document in _golden(name)]
+    found = {}
+    for name in MEASURES:
+        measure = MEASURES[name]
+        taken = [measure.take(run, measure.params) for run in runs]
+        found[f"{name}@{measure.version}"] = digest([None if isinstance(value, Undetermined) else value for value in taken])
+    return found
+
+
 class System(NamedTuple):
     """One system of one family: its version, and its fingerprint now."""
 
@@ -172,6 +200,8 @@ def current() -> list[System]:
         ("workflow", "grading", GRADING_SYSTEM, grading_fingerprint),
         ("flowmcp", "scoring", TOOL_SYSTEMS.scoring, tool_scoring_fingerprint),
         ("flowmcp", "grading", TOOL_SYSTEMS.grading, tool_grading_fingerprint),
+        ("exam", "scoring", EXAM_SYSTEMS.scoring, exam_scoring_fingerprint),
+        ("exam", "grading", EXAM_SYSTEMS.grading, exam_grading_fingerprint),
     ):
         try:
             fingerprint = take()
@@ -193,6 +223,13 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
             found.append(f"{system.family} {system.name}: {system.version} is not recorded yet (the lock has {record['version']}); run `assay library publish`")
         elif record["fingerprint"] != system.fingerprint:
             found.append(f"{system.family} {system.name}: behaviour changed and the version is still {system.version}; give it a new version")
+    if recorded is None:
+        held = measures()
+        for name, taken in measure_fingerprints().items():
+            if name not in held:
+                found.append(f"measure {name}: no fingerprint is recorded; run `assay library publish`")
+            elif held[name] != taken:
+                found.append(f"measure {name}: behaviour changed and the version is still the same; give it a new version")
     return found + [f"{key}: published and changed since; put the change into a new version" for key in changed(Shelf())]
 
 
@@ -208,6 +245,15 @@ def recordable(now: list[System]) -> dict[str, Any]:
             )
         made.setdefault(system.family, {})[system.name] = {"version": system.version, "fingerprint": system.fingerprint}
     return made
+
+
+def recordable_measures() -> dict[str, str]:
+    """The measures for the lock. Refuses one whose behaviour moved under a version that is already recorded."""
+    held, found = measures(), measure_fingerprints()
+    moved = [name for name, taken in found.items() if held.get(name, taken) != taken]
+    if moved:
+        raise ShelfError("LIB-003", f"the measure {moved[0]} behaves otherwise and its version is still the same.", fix="Give it a new version first.")
+    return {**held, **found}
 
 
 def versions(now: list[System], wrong: list[str]) -> dict[str, Any]:

@@ -24,23 +24,40 @@ from assay.scoring.rubric import Rubric, load_rubric
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from assay.exams.policy import ExamPolicy
+    from assay.exams.rubric import ExamRubric
     from assay.flowmcp.policy import SchemaPolicy
 
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
 FLOWMCP = "flowmcp"
+EXAM = "exam"
 
 
 def _load_any_policy(document: Document) -> Any:
     """A policy of whichever family it says it is of."""
-    if isinstance(document.tree, dict) and document.tree.get("family") == FLOWMCP:
+    family = document.tree.get("family") if isinstance(document.tree, dict) else None
+    if family == FLOWMCP:
         from assay.flowmcp.policy import load_schema_policy  # another family's rules, off the path of grading runs
 
         return load_schema_policy(document)
+    if family == EXAM:
+        from assay.exams.policy import load_exam_policy  # as above
+
+        return load_exam_policy(document)
     return load_policy(document)
 
 
-_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": _load_any_policy, "rubrics": load_rubric}
+def _load_any_rubric(document: Document) -> Any:
+    """A rubric of whichever family it says it is of."""
+    if isinstance(document.tree, dict) and document.tree.get("family") == EXAM:
+        from assay.exams.rubric import load_exam_rubric  # as above
+
+        return load_exam_rubric(document)
+    return load_rubric(document)
+
+
+_LOADERS: dict[str, Callable[..., Any]] = {"profiles": load_profile, "policies": _load_any_policy, "rubrics": _load_any_rubric}
 KINDS = tuple(_LOADERS)
 
 
@@ -150,27 +167,45 @@ class Shelf:
 
     def policy(self, name: str) -> Policy:
         """A policy for scorecards by name, `name@version` or path."""
-        loaded = self.load("policies", name)
-        if not isinstance(loaded, Policy):
-            raise ShelfError(
-                "LIB-005", f"the policy '{loaded.id}' grades tool schemas, not runs or scorecards.", fix="`assay schema --help` shows what it is for."
-            )
+        loaded: Policy = self._of_family("policies", name, None)
         return loaded
 
     def schema_policy(self, name: str) -> SchemaPolicy:
         """A policy for tool schemas by name, `name@version` or path."""
-        loaded = self.load("policies", name)
-        if isinstance(loaded, Policy):
+        loaded: SchemaPolicy = self._of_family("policies", name, FLOWMCP)
+        return loaded
+
+    def exam_policy(self, name: str) -> ExamPolicy:
+        """A policy for exams by name, `name@version` or path."""
+        loaded: ExamPolicy = self._of_family("policies", name, EXAM)
+        return loaded
+
+    def exam_rubric(self, name: str) -> ExamRubric:
+        """A rubric for exams by name, `name@version` or path."""
+        loaded: ExamRubric = self._of_family("rubrics", name, EXAM)
+        return loaded
+
+    def _of_family(self, kind: str, name: str, family: str | None) -> Any:
+        """An item that is meant for this family; the letters of two families are never mixed."""
+        loaded = self.load(kind, name)
+        own = getattr(loaded, "family", None)
+        own = own if own in _OTHERS else None
+        if own != family:
             raise ShelfError(
-                "LIB-005", f"the policy '{loaded.id}' grades runs and scorecards, not tool schemas.", fix="`assay library list policies` shows them."
+                "LIB-005",
+                f"the {_singular(kind)} '{loaded.id}' is for {_MEANT_FOR[own]}, not for {_MEANT_FOR[family]}.",
+                fix=f"`assay library list {kind}` shows them.",
             )
-        found: SchemaPolicy = loaded
-        return found
+        return loaded
 
     def rubric(self, name: str) -> Rubric:
         """A rubric by name, `name@version` or path."""
-        loaded: Rubric = self.load("rubrics", name)
+        loaded: Rubric = self._of_family("rubrics", name, None)
         return loaded
+
+
+_OTHERS = (FLOWMCP, EXAM)
+_MEANT_FOR = {None: "runs and scorecards", FLOWMCP: "tool schemas", EXAM: "exams"}
 
 
 def _singular(kind: str) -> str:
@@ -220,17 +255,17 @@ def load_file(kind: str, path: str, *, published: str | None = None, frozen: Any
 def _lock(root: str) -> dict[str, Any]:
     path = os.path.join(root, LOCK)
     if not os.path.exists(path):
-        return {"published": {}, "systems": {}, "content": {}}
+        return {"published": {}, "systems": {}, "content": {}, "measures": {}}
     with open(path, "rb") as stream:
         data = stream.read()
     try:
         found = parse_json(data)
     except ValueError as error:
         raise ShelfError("LIB-002", f"the lock cannot be read: {error}.", where=path, fix="Restore it: what is published cannot be told without it.") from None
-    parts = [found.get(key, {}) for key in ("published", "systems", "content")] if isinstance(found, dict) else [None]
+    parts = [found.get(key, {}) for key in ("published", "systems", "content", "measures")] if isinstance(found, dict) else [None]
     if not all(isinstance(part, dict) for part in parts) or "published" not in found:
         raise ShelfError("LIB-002", "is no lock of a library.", where=path, fix="Restore it: what is published cannot be told without it.")
-    return {"published": parts[0], "systems": parts[1], "content": parts[2]}
+    return {"published": parts[0], "systems": parts[1], "content": parts[2], "measures": parts[3]}
 
 
 def published(root: str = BUILTIN) -> dict[str, str]:
@@ -241,6 +276,11 @@ def published(root: str = BUILTIN) -> dict[str, str]:
 def systems(root: str = BUILTIN) -> dict[str, Any]:
     """The versions and behaviour fingerprints that were recorded for each family."""
     return dict(_lock(root).get("systems", {}))
+
+
+def measures(root: str = BUILTIN) -> dict[str, str]:
+    """The behaviour fingerprints that were recorded for each measure, by `id@version`."""
+    return dict(_lock(root).get("measures", {}))
 
 
 def changed(shelf: Shelf) -> list[str]:
@@ -261,7 +301,7 @@ def changed(shelf: Shelf) -> list[str]:
     return found
 
 
-def publish(root: str, systems: dict[str, Any]) -> list[str]:
+def publish(root: str, systems: dict[str, Any], measures: dict[str, str]) -> list[str]:
     """Freeze what is new in a library: add its digests to the lock. What was published before must be unchanged."""
     lock = published(root)
     content = dict(_lock(root).get("content", {}))
@@ -281,7 +321,12 @@ def publish(root: str, systems: dict[str, Any]) -> list[str]:
             content[entry.key] = parse_yaml(data, entry.path).tree
             added.append(entry.key)
     with atomic_write(os.path.join(root, LOCK)) as stream:
-        document = {"published": dict(sorted(lock.items())), "systems": systems, "content": dict(sorted(content.items()))}
+        document = {
+            "published": dict(sorted(lock.items())),
+            "systems": systems,
+            "measures": dict(sorted(measures.items())),
+            "content": dict(sorted(content.items())),
+        }
         stream.write(msgspec.json.format(msgspec.json.Encoder(decimal_format="number").encode(document), indent=2) + b"\n")
     _lock.cache_clear()
     return added

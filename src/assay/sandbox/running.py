@@ -72,17 +72,18 @@ def run_command(
         outcome = _run(command, ready.entries, ready.fixed, limits=limits, isolation=isolation, stdin=b"", env=env or {}, readable=readable, report=report)
     if outcome.status == "error":
         return Verdict(None, outcome, outcome.reason, replaced=ready.replaced)
-    if outcome.exit_code == 0 and outcome.status in ("passed", "violation") and report and outcome.report is None:
+    passed = outcome.exit_code == 0 and outcome.status in ("passed", "violation")  # what was seen besides is for the gate, not for the tests
+    if passed and report and outcome.report is None:
         return Verdict(False, outcome, "ended with 0 and wrote no report: it did not come to its end", replaced=ready.replaced)
-    return Verdict(outcome.status == "passed", outcome, outcome.reason, replaced=ready.replaced)
+    return Verdict(passed, outcome, outcome.reason, replaced=ready.replaced)
 
 
 def pytest_command(*paths: str, python: str = sys.executable) -> list[str]:
     """A call of pytest that reads as little as possible of a candidate's tree: no conftest, no ini file, no cache, no plugin of the environment.
 
-    Isolated mode keeps the tree off the path at the start; pytest then puts the tests' own folder there, so seal it.
+    Isolated mode keeps the tree off the path until pytest itself is loaded; then the root of the tree and the tests' own folder go on it.
     """
-    ours = ["-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", walls.WORK, f"--junitxml={REPORT}"]
+    ours = ["-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", walls.WORK, "-o", f"pythonpath={walls.WORK}", f"--junitxml={REPORT}"]
     return [python, "-I", "-B", "-m", "pytest", "-q", *ours, *paths]
 
 

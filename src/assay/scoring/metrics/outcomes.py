@@ -10,7 +10,7 @@ Source: SWE-bench (swebench 5, harness/grading.py).
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import Fault, InputError, NotEnoughEvidence
@@ -32,9 +32,9 @@ class Share(NamedTuple):
     passed: int
     total: int
 
-    def value(self) -> Fraction:
+    def value(self) -> float:
         """The share; 1 of no tests."""
-        return Fraction(self.passed, self.total) if self.total else Fraction(1)
+        return self.passed / self.total if self.total else 1.0
 
 
 class Instance(NamedTuple):
@@ -89,7 +89,7 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
     for name in ("fail_to_pass", "pass_to_pass"):
         shares: list[Share] = [getattr(item, name) for item in ran]
         tests = sum(share.total for share in shares)
-        rates[f"{name}_mean"] = float(sum((share.value() for share in shares), Fraction(0)) / len(shares)) if shares else None
+        rates[f"{name}_mean"] = _mean(shares) if shares else None
         rates[f"{name}_pooled"] = sum(share.passed for share in shares) / tests if tests else None
         if not shares:
             reasons[f"{name}_mean"] = "the tests of no instance ran"
@@ -103,11 +103,17 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
     }
 
 
+def _mean(shares: list[Share]) -> float:
+    """The mean of the shares, added exactly and rounded once."""
+    common = lcm(*(share.total or 1 for share in shares))
+    return sum(share.passed * (common // share.total) if share.total else common for share in shares) / (common * len(shares))
+
+
 def _shown(item: Instance, status: Status) -> dict[str, Any]:
     return {
         "status": status,
-        "fail_to_pass": None if item.fail_to_pass is None else float(item.fail_to_pass.value()),
-        "pass_to_pass": None if item.pass_to_pass is None else float(item.pass_to_pass.value()),
+        "fail_to_pass": None if item.fail_to_pass is None else item.fail_to_pass.value(),
+        "pass_to_pass": None if item.pass_to_pass is None else item.pass_to_pass.value(),
     }
 
 

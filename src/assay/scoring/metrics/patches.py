@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.exact import Ratio
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import MAX_LENGTH, common_length
 
@@ -29,9 +26,10 @@ MAX_FILE = 64 * 1024 * 1024
 MAX_FILES = 1_000
 GIT_SECONDS = 30.0
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@", re.ASCII)
-_NAMED = re.compile(r"(?:rename|copy) (?:from|to) (.+)", re.DOTALL)
-_ESCAPE = re.compile(r"\\([abtnvfr\"\\]|[0-3][0-7]{2})")
+# Patterns are compiled when they are first used: most commands read no patch.
+_HUNK = r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@"
+_MOVED = r"(?:rename|copy) (?:from|to) (.+)"
+_ESCAPE = r"\\([abtnvfr\"\\]|[0-3][0-7]{2})"
 _SIGNS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 
 
@@ -89,9 +87,9 @@ def parse_patch(text: str) -> list[FilePatch]:
                 close()
             names += [_name(line[4:]), _name(lines[at].removesuffix("\r")[4:])]
             at += 1
-        elif names and (moved := _NAMED.fullmatch(line)):
+        elif names and (moved := re.fullmatch(_MOVED, line, re.DOTALL)):
             names.append("a/" + _unquoted(moved[1]))
-        elif names and (head := _HUNK.match(line)):
+        elif names and (head := re.match(_HUNK, line)):
             at, changed = _hunk(lines, at, int(head[1] or 1), int(head[2] or 1))
             hunks.append(changed)
     close()
@@ -129,7 +127,7 @@ def _unquoted(name: str) -> str:
     """A path as git writes it, perhaps in quotes with C escapes."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
-    inner = _ESCAPE.sub(lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
+    inner = re.sub(_ESCAPE, lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
     return inner.encode("latin-1", "ignore").decode("utf-8", "replace") if all(ord(sign) < 256 for sign in inner) else inner
 
 
@@ -167,7 +165,7 @@ def _checked(name: str) -> str:
 class PatchLikeness(NamedTuple):
     """How alike two patches are, and in what."""
 
-    score: Fraction
+    score: Ratio
     """Twice the changed lines both have in order, file by file, over the changed lines of both: 0..1."""
     shared_files: int
     files: int
@@ -191,7 +189,7 @@ def patch_likeness(actual: str, expected: str) -> PatchLikeness:
 
     >>> patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
     >>> patch_likeness(patch, patch.replace("new", "other")).score
-    Fraction(1, 2)
+    Ratio(num=2, den=4)
     """
     first, second = _by_path(parse_patch(actual)), _by_path(parse_patch(expected))
     shared = total = 0
@@ -204,9 +202,7 @@ def patch_likeness(actual: str, expected: str) -> PatchLikeness:
         shared += common_length(left, right)
         total += max(len(left), path in first) + max(len(right), path in second)
     same = sum((Counter(map(tuple, first.get(path, ()))) & Counter(map(tuple, listed))).total() for path, listed in second.items())
-    return PatchLikeness(
-        Fraction(2 * shared, total), len(first.keys() & second.keys()), len(first.keys() | second.keys()), same, sum(map(len, second.values()))
-    )
+    return PatchLikeness(Ratio(2 * shared, total), len(first.keys() & second.keys()), len(first.keys() | second.keys()), same, sum(map(len, second.values())))
 
 
 def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
@@ -234,6 +230,8 @@ def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> A
     Only those files are copied, and git runs without any configuration: a hostile `.git/config` in the tree could have it run programs.
     Paths are one level deep (`a/x`, `b/x`), as git writes them.
     """
+    from tempfile import TemporaryDirectory  # it brings half of the standard library, and few commands apply a patch
+
     try:
         files = parse_patch(patch)
         data = patch.encode("utf-8")
@@ -246,7 +244,7 @@ def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> A
         return Applies(False, f"the patch names {len(paths):,} files; {MAX_FILES:,} is the limit")
     if not os.path.isdir(tree):
         return Applies(False, f"there is no tree at {tree!r}")
-    with tempfile.TemporaryDirectory(prefix="assay-patch-") as home:
+    with TemporaryDirectory(prefix="assay-patch-") as home:
         copy = os.path.join(home, "tree")
         os.mkdir(copy)
         for path in paths:
@@ -269,7 +267,9 @@ def _copy(tree: str, copy: str, path: str) -> str:
         elif os.path.isfile(source):
             if os.path.getsize(source) > MAX_FILE:
                 return f"'{'/'.join(parts[: index + 1])}' is larger than {MAX_FILE // 2**20} MiB"
-            shutil.copy(source, target)  # with its mode, which a patch may change
+            with open(source, "rb") as stream, open(target, "wb") as written:
+                written.write(stream.read())
+            os.chmod(target, os.stat(source).st_mode & 0o777 | 0o600)  # a patch may look at the mode
             return ""
         else:
             return "" if not os.path.exists(source) else f"'{path}' is no plain file"
@@ -277,6 +277,8 @@ def _copy(tree: str, copy: str, path: str) -> str:
 
 
 def _git_check(patch: bytes, copy: str, home: str, seconds: float) -> Applies:
+    import subprocess  # as above
+
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": home,
@@ -312,7 +314,8 @@ def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
     if not given.strip():
         return 0  # it was asked for a patch and changed nothing
     try:
-        return float(patch_likeness(given, wanted).score)
+        score = patch_likeness(given, wanted).score
+        return score.num / score.den
     except ValueError as error:
         return Undetermined(f"`{name}` cannot be compared: {error}")
 

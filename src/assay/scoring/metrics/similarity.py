@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
+
+from assay.exact import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -77,17 +78,14 @@ def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     return len(first) - row.bit_count()
 
 
-def edit_similarity(first: str, second: str) -> Fraction:
+def edit_similarity(first: str, second: str) -> Ratio:
     """1 minus the edit distance over the longer length: from 0 (nothing in common) to 1 (equal). Two empty texts are equal.
 
     >>> edit_similarity("kitten", "sitting")
-    Fraction(4, 7)
+    Ratio(num=4, den=7)
     """
     longest = max(len(first), len(second))
-    return 1 - Fraction(edit_distance(first, second), longest) if longest else Fraction(1)
-
-
-_TOKEN = re.compile(r"\w+")
+    return Ratio(longest - edit_distance(first, second), longest) if longest else Ratio(1, 1)
 
 
 def tokens(text: str) -> list[str]:
@@ -96,7 +94,7 @@ def tokens(text: str) -> list[str]:
     >>> tokens("It's 3 o'clock.")
     ['it', 's', '3', 'o', 'clock']
     """
-    return _TOKEN.findall(text.casefold())
+    return re.findall(r"\w+", text.casefold())
 
 
 class Overlap(NamedTuple):
@@ -106,20 +104,20 @@ class Overlap(NamedTuple):
     actual: int
     expected: int
 
-    def recall(self) -> Fraction | None:
+    def recall(self) -> Ratio | None:
         """The share of the expected tokens that the actual text has; None where none are expected."""
-        return Fraction(self.shared, self.expected) if self.expected else None
+        return Ratio(self.shared, self.expected) if self.expected else None
 
-    def f1(self) -> Fraction | None:
+    def f1(self) -> Ratio | None:
         """The harmonic mean of recall and precision; None where neither side has tokens."""
-        return Fraction(2 * self.shared, self.actual + self.expected) if self.actual + self.expected else None
+        return Ratio(2 * self.shared, self.actual + self.expected) if self.actual + self.expected else None
 
 
 def token_overlap(actual: str, expected: str) -> Overlap:
     """The tokens both texts share, whatever their order.
 
     >>> token_overlap("the cat sat", "The cat sat on the mat.").recall()
-    Fraction(1, 2)
+    Ratio(num=3, den=6)
 
     Source: Rajpurkar et al., SQuAD, 2016 (its F1 also drops articles; this one does not).
     """
@@ -127,18 +125,18 @@ def token_overlap(actual: str, expected: str) -> Overlap:
     return Overlap((first & second).total(), first.total(), second.total())
 
 
-def rouge_l(actual: str, expected: str) -> Fraction | None:
+def rouge_l(actual: str, expected: str) -> Ratio | None:
     """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None where neither has any. Advice only.
 
     >>> rouge_l("the cat sat", "the fat cat sat")
-    Fraction(6, 7)
+    Ratio(num=6, den=7)
 
     Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries, 2004.
     """
     first, second = tokens(actual), tokens(expected)
     if not first and not second:
         return None
-    return Fraction(2 * common_length(first, second), len(first) + len(second))
+    return Ratio(2 * common_length(first, second), len(first) + len(second))
 
 
 def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:

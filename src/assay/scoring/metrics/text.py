@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
@@ -20,8 +21,8 @@ from assay.scoring.metrics.values import is_close, json_diff, numeric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from fractions import Fraction
 
+    from assay.exact import Ratio
     from assay.records.evidence import Run
 
 MAX_PATTERN = 1_000
@@ -210,14 +211,14 @@ def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Unde
     return found is not None and is_close(found, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0))
 
 
-def _mean(score: Callable[[str, str], Fraction | float | None]) -> Callable[[Run, Mapping[str, Any]], Any]:
+def _mean(score: Callable[[str, str], Ratio | float | None]) -> Callable[[Run, Mapping[str, Any]], Any]:
     """A measure that averages a likeness over the expected outputs. One that the run lacks is not alike at all."""
 
     def take(run: Run, params: Mapping[str, Any]) -> Any:
         pairs = _pairs(run, params)
         if isinstance(pairs, Undetermined):
             return pairs
-        total: Fraction | float = 0
+        found: list[Ratio | float] = []
         for name, actual, expected in pairs:
             if not isinstance(expected, str):
                 return Undetermined(f"output '{name}': what is expected is not a text")
@@ -225,18 +226,18 @@ def _mean(score: Callable[[str, str], Fraction | float | None]) -> Callable[[Run
                 continue
             steps = params.get("steps", ())
             try:
-                found = score(normalised(actual, steps), normalised(expected, steps))
+                likeness = score(normalised(actual, steps), normalised(expected, steps))
             except (InputError, ValueError) as error:
                 return Undetermined(f"output '{name}': {error}")
-            if found is None:
+            if likeness is None:
                 return Undetermined(f"output '{name}': there are no words to compare")
-            total += found
-        return float(total / len(pairs))
+            found.append(likeness)
+        return fsum(item.num / item.den if isinstance(item, tuple) else item for item in found) / len(pairs)
 
     return take
 
 
-def _recall(actual: str, expected: str) -> Fraction | None:
+def _recall(actual: str, expected: str) -> Ratio | None:
     return token_overlap(actual, expected).recall()
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay import exact
+from assay.exact import Ratio
 from assay.files import Path, show_path
 
 MAX_DIFFERENCES = 100
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_PLAIN = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 
 
 class Difference(NamedTuple):
@@ -59,27 +59,28 @@ def _differ(left: Any, right: Any) -> str:
     return "" if left == right else "value"
 
 
-def numeric(value: Any) -> Fraction | None:
+def numeric(value: Any) -> Ratio | None:
     """A number, or a text that is one plain number and nothing else, exactly; None for all other things.
 
     >>> numeric(" 1.50 "), numeric("1,5"), numeric(True), numeric("1e999999999")
-    (Fraction(3, 2), None, None, None)
+    (Ratio(num=3, den=2), None, None, None)
     """
     if isinstance(value, str):
         text = value.strip()
-        if len(text) > exact.MAX_DIGITS or not _PLAIN.fullmatch(text):
+        if len(text) > exact.MAX_DIGITS or not re.fullmatch(_PLAIN, text, re.ASCII):
             return None
         value = Decimal(text)
-    return Fraction(*exact.ratio(value)) if exact.is_number(value) else None
+    return exact.ratio(value) if exact.is_number(value) else None
 
 
-def is_close(actual: Fraction, expected: Fraction, *, absolute: Any = 0, relative: Any = 0) -> bool:
+def is_close(actual: Ratio, expected: Ratio, *, absolute: Any = 0, relative: Any = 0) -> bool:
     """Whether the two differ by no more than the wider tolerance; `relative` is of the expected value. Both tolerances are read as written.
 
-    >>> is_close(Fraction(1, 3), Fraction("0.33"), absolute=Decimal("0.01")), is_close(Fraction(3), Fraction(2), relative=0.1)
+    >>> is_close(Ratio(1, 3), Ratio(33, 100), absolute=Decimal("0.01")), is_close(Ratio(3, 1), Ratio(2, 1), relative=0.1)
     (True, False)
     """
-    allowed, share = Fraction(*exact.ratio(absolute)), Fraction(*exact.ratio(relative))
-    if allowed < 0 or share < 0:
+    allowed, share = exact.ratio(absolute), exact.ratio(relative)
+    if allowed.num < 0 or share.num < 0:
         raise ValueError("a tolerance is below 0")
-    return abs(actual - expected) <= max(allowed, share * abs(expected))
+    apart = Ratio(abs(actual.num * expected.den - expected.num * actual.den), actual.den * expected.den)
+    return apart.num * allowed.den <= allowed.num * apart.den or apart.num * share.den * expected.den <= share.num * abs(expected.num) * apart.den

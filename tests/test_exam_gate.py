@@ -1,0 +1,459 @@
+"""The gates of exams, recalibration and schedules: edges compared exactly, forged and incomparable results refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError, ShelfError
+from assay.exams import sm2
+from assay.exams.document import check_result, exam_document, read_result
+from assay.exams.exam import Exam
+from assay.exams.gate import decide, gate_document
+from assay.exams.policy import load_exam_policy
+from assay.exams.rubric import AXES, BIT, load_exam_rubric
+from assay.files import Document, parse_json, parse_yaml
+from assay.library.shelf import BUILTIN, Shelf
+from assay.reports.documents import encode
+from test_exam_marking import MARKING, RULES, graded_of
+
+POLICY = RULES.policy.sm2
+
+
+def result(marks: list[int], *, set_: str = "capstone", **changes: Any) -> dict[str, Any]:
+    """A graded exam as a reader of its JSON gets it."""
+    graded = graded_of(marks)
+    file = graded.exam.files[0]
+    exam = Exam((type(file)(exam="x", items=file.items, set=set_, answer_schema=file.answer_schema),), ("x.yaml",))
+    document = exam_document(graded._replace(exam=exam), RULES)
+    return parse_json(encode({**document, **changes}))  # type: ignore[no-any-return]
+
+
+def outcome(tree: dict[str, Any], where: str = "r.json", marking: Any = MARKING) -> Any:
+    return check_result(read_result(Document(tree, where)), marking, where=where)
+
+
+def put(folder: Path, name: str, tree: Any) -> str:
+    (folder / name).write_bytes(encode(tree))
+    return name
+
+
+LOSING_GLOSS = 11  # a score of 0.75
+FULL = 15
+
+
+def at(score: str, n: int = 100) -> list[int]:
+    """Marks whose mean is exactly that score: items that lost conciseness cost 0.05 each, those that lost the gloss 0.25."""
+    lost = (1 - Fraction(score)) * n * 20
+    assert lost.denominator == 1
+    gloss, brief = divmod(int(lost), 5)
+    return [LOSING_GLOSS] * gloss + [14] * brief + [FULL] * (n - gloss - brief)
+
+
+# --- the hard gate and the target -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-025", "C-021", "C-027")
+@pytest.mark.parametrize(
+    ("score", "hard", "target"), [("0.9195", False, False), ("0.92", True, False), ("0.9495", True, False), ("0.95", True, True), ("1", True, True)]
+)
+def test_the_hard_gate_and_the_target_hold_from_their_limit_on(score: str, hard: bool, target: bool) -> None:
+    verdict = decide(outcome(result(at(score))), RULES)
+    assert (verdict.passed, verdict.hard_gate, verdict.target, verdict.regression) == (hard, hard, target, None)
+
+
+@pytest.mark.req("C-025")
+def test_a_third_below_the_limit_is_below_it() -> None:
+    # 0.92 over 75 items is exact; one more item that lost 0.05 over 25 * 3 items is not a decimal, and is still below
+    marks = at("0.92", 75)
+    assert decide(outcome(result(marks)), RULES).passed
+    marks[-1] = 14
+    assert not decide(outcome(result(marks)), RULES).passed
+
+
+@pytest.mark.req("C-025", "C-027")
+def test_the_command_opens_and_closes_the_gate(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "good.json", result(at("0.92")))
+    put(tmp_path, "bad.json", result(at("0.9195")))
+    good, bad = assay("exam", "gate", "good.json", "--json"), assay("exam", "gate", "bad.json", "--json")
+    assert (good.code, bad.code) == (0, 1)
+    assert good.json()["capstone"] == {"holds": True, "score": 0.92, "limit": 0.92, "n": 100}
+    assert good.json()["target"]["holds"] is False
+    assert good.json()["regression"] is None
+    assert [(one["id"], one["warn"]) for one in good.json()["soft"]] == [("p50_latency_ms", None), ("schema_failures", None), ("regression_score", None)]
+    assert "FAILED" in assay("exam", "gate", "bad.json").out
+
+
+# --- the regression -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-022", "C-024", "X-89")
+@pytest.mark.parametrize(
+    ("before", "after", "holds"),
+    [("0.97", "0.95", True), ("0.96", "0.94", True), ("0.95", "0.93", True), ("0.95", "0.9295", False), ("0.95", "0.85", False), ("0.95", "0.95", True)],
+)
+def test_a_drop_of_two_hundredths_holds_and_more_does_not(before: str, after: str, holds: bool) -> None:
+    candidate, baseline = outcome(result(at(after), set_="regression")), outcome(result(at(before), set_="regression"))
+    verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
+    assert verdict.passed is holds
+    assert verdict.regression is not None
+    assert (verdict.regression.holds, verdict.regression.drop) == (holds, Fraction(before) - Fraction(after))
+
+
+@pytest.mark.req("C-023")
+@pytest.mark.parametrize(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
+def test_a_rise_beyond_the_limit_asks_for_a_look_at_the_rubric(after: str, emitted: bool) -> None:
+    candidate, baseline = outcome(result(at(after), set_="regression")), outcome(result(at("0.95"), set_="regression"))
+    capstone = outcome(result([FULL]))
+    verdict = decide(capstone, RULES, regression=candidate, baseline=baseline)
+    found = gate_document(verdict, RULES, capstone)["verify_rubric"]
+    assert (found is not None, verdict.passed) == (emitted, True)
+    if emitted:
+        assert found["self_test"]["passed"] is True
+        assert found["self_test"]["cases"] >= 10
+
+
+@pytest.mark.req("C-023")
+def test_a_rise_that_comes_from_a_broken_rubric_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidate, baseline = outcome(result(at("1"), set_="regression")), outcome(result(at("0.9"), set_="regression"))
+    monkeypatch.setattr(MARKING, "normal", MARKING.normal.without("case-fold"))
+    verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
+    assert not verdict.passed
+    assert verdict.verify_rubric is not None
+    assert "fails" in verdict.reasons[-1]
+
+
+@pytest.mark.req("C-029")
+def test_a_baseline_is_stored_when_the_gate_passes_and_only_then(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "good.json", result(at("0.95")))
+    put(tmp_path, "bad.json", result(at("0.9")))
+    put(tmp_path, "r1.json", result(at("0.95"), set_="regression"))
+    put(tmp_path, "r2.json", result(at("0.94"), set_="regression"))
+    refused = assay("exam", "gate", "bad.json", "--regression", "r1.json", "--set-baseline", "base.json")
+    assert (refused.code, (tmp_path / "base.json").exists()) == (1, False)
+    assert assay("exam", "gate", "good.json", "--regression", "r1.json", "--set-baseline", "base.json").code == 0
+    assert (tmp_path / "base.json").read_bytes() == (tmp_path / "r1.json").read_bytes()
+    assert json.loads((tmp_path / "base.json").read_text())["distribution"] == [{"score": 1.0, "items": 80}, {"score": 0.75, "items": 20}]
+    done = assay("exam", "gate", "good.json", "--regression", "r2.json", "--baseline", "base.json", "--json")
+    assert (done.code, done.json()["regression"]["drop"], done.json()["regression"]["limit"]) == (0, 0.01, 0.02)
+
+
+@pytest.mark.req("C-029")
+def test_a_baseline_that_is_not_there_is_not_enough_evidence(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "r.json", result(at("0.95")))
+    done = assay("exam", "gate", "r.json", "--regression", "r.json", "--baseline", "nowhere.json", "--json")
+    assert (done.code, json.loads(done.err)["error"]["code"]) == (4, "EXM-014")
+    assert assay("exam", "gate", "r.json", "--baseline", "r.json").code == 2
+    assert assay("exam", "gate", "r.json", "--regression", "nowhere.json").code == 3
+    assert assay("exam", "gate", "r.json", "-o", "r.json").code == 2
+
+
+@pytest.mark.req("X-97")
+def test_results_of_another_exam_are_not_compared() -> None:
+    candidate, baseline = result(at("0.95", 20), set_="regression"), result(at("0.95", 40), set_="regression")
+    with pytest.raises(InputError) as refused:
+        decide(outcome(result([FULL])), RULES, regression=outcome(candidate), baseline=outcome(baseline))
+    assert refused.value.code == "EXM-012"
+    baseline = {**candidate, "scoringSystem": "scoringSystem/0.9.0"}
+    with pytest.raises(InputError, match=r"scoringSystem/0\.9\.0"):
+        decide(outcome(result([FULL])), RULES, regression=outcome(candidate), baseline=outcome(baseline))
+
+
+@pytest.mark.req("X-90")
+def test_a_result_of_the_regression_set_does_not_open_the_hard_gate(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "r.json", result(at("0.95"), set_="regression"))
+    done = assay("exam", "gate", "r.json", "--json")
+    assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-013")
+
+
+# --- soft gates ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-026", "C-027", "X-91")
+def test_soft_gates_warn_and_never_block() -> None:
+    slow = result(at("0.95"), latency={"p50_ms": 251, "n": 100})
+    poor = result([13] * 20 + [LOSING_GLOSS] * 30 + [FULL] * 50, set_="regression")
+    verdict = decide(outcome(slow), RULES, regression=outcome(poor))
+    assert verdict.passed
+    assert [(one.id, one.warn, one.value) for one in verdict.soft] == [
+        ("p50_latency_ms", True, 251),
+        ("schema_failures", True, 20),
+        ("regression_score", True, 0.905),
+    ]
+    fine = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 9})), RULES, regression=outcome(result(at("0.93"), set_="regression")))
+    assert [one.warn for one in fine.soft] == [False, False, False]
+
+
+def test_conciseness_that_falls_alone_against_the_baseline_is_noted() -> None:
+    candidate, baseline = outcome(result([14] * 10 + [FULL] * 40, set_="regression")), outcome(result([FULL] * 50, set_="regression"))
+    verdict = decide(outcome(result([FULL])), RULES, regression=candidate, baseline=baseline)
+    assert any("conciseness alone fell" in note for note in verdict.notes)
+
+
+# --- forged results -----------------------------------------------------------------------------------------------------------------------------
+
+
+def forge(tree: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
+    forged = json.loads(json.dumps(tree, default=float))
+    spot = forged
+    for part in path[:-1]:
+        spot = spot[part]
+    spot[path[-1]] = value
+    return parse_json(json.dumps(forged).encode())  # type: ignore[no-any-return]
+
+
+FORGERIES = [
+    (("score",), 0.96, "EXM-011"),
+    (("n",), 4, "EXM-011"),
+    (("items", 0, "score"), 0.95, "EXM-011"),
+    (("items", 0, "weighted", "spanish_gloss"), 0.2, "EXM-011"),
+    (("items", 0, "weighted", "bonus"), 0.2, "EXM-010"),
+    (("items", 0, "breakdown", "spanish_gloss"), 1, "EXM-011"),
+    (("items", 0, "breakdown", "spanish_gloss"), 0.5, "EXM-009"),
+    (("items", 0, "breakdown", "spanish_gloss"), True, "EXM-009"),
+    (("items", 0, "breakdown"), {}, "EXM-010"),
+    (("items", 1, "item"), "e-000", "EXM-002"),
+    (("items",), [], "EXM-010"),
+    (("missing",), ["e-001"], "EXM-011"),
+    (("missing",), ["zzz"], "EXM-011"),
+    (("latency", "p50_ms"), -1, "EXM-010"),
+    (("latency", "p50_ms"), "fast", "EXM-010"),
+    (("digests", "rubric"), "sha256:0", "EXM-012"),
+    (("rubric",), "tutor@2", "EXM-012"),
+    (("schema",), "assay.grades/1", "FIL-006"),
+]
+
+
+@pytest.mark.req("C-013", "X-80", "X-81")
+@pytest.mark.parametrize(("path", "value", "code"), FORGERIES, ids=[f"{index}-{code}" for index, (_, _, code) in enumerate(FORGERIES)])
+def test_a_result_that_does_not_add_up_is_refused(path: tuple[Any, ...], value: Any, code: str) -> None:
+    tree = result([LOSING_GLOSS, FULL, FULL, FULL, FULL])
+    outcome(tree)
+    with pytest.raises(InputError) as refused:
+        outcome(forge(tree, *path, value=value))
+    assert code in {refused.value.code, *(fault.code for fault in refused.value.faults)}
+
+
+@pytest.mark.req("X-80")
+def test_the_printed_example_of_the_chapter_is_an_arithmetic_fault() -> None:
+    tree = forge(result([LOSING_GLOSS]), "items", 0, "score", value=0.95)
+    with pytest.raises(InputError, match=r"sum to 0\.75"):
+        outcome(forge(tree, "score", value=0.95))
+
+
+@given(st.lists(st.integers(0, 15), min_size=1, max_size=20))
+def test_what_goes_out_comes_back_with_the_same_score(marks: list[int]) -> None:
+    back = outcome(result(marks))
+    assert list(back.bits.values()) == marks
+    assert back.score == Fraction(sum(MARKING.units[mark] for mark in marks), 10**9 * len(marks))
+
+
+@given(st.lists(st.integers(0, 15), min_size=1, max_size=20), st.data())
+def test_a_better_answer_never_closes_a_gate(marks: list[int], data: Any) -> None:
+    spot = data.draw(st.integers(0, len(marks) - 1))
+    better = [*marks[:spot], marks[spot] | data.draw(st.sampled_from(list(BIT.values()))), *marks[spot + 1 :]]
+    baseline = outcome(result([FULL] * len(marks), set_="regression"))
+    before = decide(outcome(result(marks)), RULES, regression=outcome(result(marks, set_="regression")), baseline=baseline)
+    after = decide(outcome(result(better)), RULES, regression=outcome(result(better, set_="regression")), baseline=baseline)
+    assert after.passed >= before.passed
+
+
+# --- recalibration ------------------------------------------------------------------------------------------------------------------------------
+
+
+def other_rubric(folder: Path, name: str = "tutor-2.yaml", **changes: Any) -> str:
+    tree = yaml.safe_load((Path(BUILTIN) / "rubrics" / "tutor@1.yaml").read_text())
+    tree.update({"version": 2, **changes})
+    weights = changes.pop("weights", None)
+    if weights:
+        tree.pop("weights")
+        for axis, weight in zip(AXES, weights, strict=True):
+            tree["axes"][axis]["weight"] = weight
+    (folder / name).write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False))
+    return name
+
+
+@pytest.mark.req("C-028", "X-97")
+def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "a.json", result([LOSING_GLOSS] * 32 + [FULL] * 68))
+    put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10))
+    put(tmp_path, "good.json", result([FULL]))
+    rubric = other_rubric(tmp_path, weights=[0.5, 0.2, 0.1, 0.2])
+    done = assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric, "--write", "new", "--json")
+    found = done.json()
+    assert done.code == 0
+    assert [(row["score"], row["recalibrated"]) for row in found["history"]] == [(0.92, 0.936), (0.955, 0.82)]
+    assert found["gates_turned"] == 1
+    assert found["orders_turned"] == [{"was_better": "b.json", "is_better": "a.json"}]
+    assert "the hard gate closes" in assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric).out
+    # a result under the new weights is not compared with one under the old, until that is recalibrated
+    assert assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "a.json").code == 3
+    own = tmp_path / "shelf" / "rubrics"
+    own.mkdir(parents=True)
+    (tmp_path / rubric).rename(own / "tutor@2.yaml")
+    again = json.loads((tmp_path / "new" / "a.json").read_text())
+    assert (again["rubric"], again["recalibrated_from"], again["score"]) == ("tutor@2", "tutor@1", 0.936)
+    done = assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "new/a.json", "--library", "shelf", "--json")
+    assert (done.code, done.json()["regression"]["drop"]) == (0, 0.0)
+    assert (
+        json.loads(assay("exam", "gate", "good.json", "--regression", "new/a.json", "--baseline", "a.json", "--library", "shelf", "--json").err)["error"][
+            "code"
+        ]
+        == "EXM-012"
+    )
+
+
+@pytest.mark.req("C-028")
+def test_a_rubric_that_marks_otherwise_cannot_be_weighed_into(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "a.json", result([FULL]))
+    rubric = other_rubric(tmp_path, word_budget=40)
+    done = assay("exam", "recalibrate", "--history", "a.json", "--rubric", rubric, "--json")
+    assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-015")
+    same = other_rubric(tmp_path)
+    assert assay("exam", "recalibrate", "--history", "a.json", "--rubric", same, "--write", ".").code == 2
+    assert assay("exam", "recalibrate", "--history", "a.json").code == 2
+
+
+RUBRIC_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"weights": [0.6, 0.25, 0.1, 0.04]}, "sum to 0.99"),
+    ({"weights": [0.6, 0.25, 0.25, -0.1]}, "below zero"),
+    ({"weights": ["0.6", 0.25, 0.1, 0.05]}, "number"),
+    ({"weights": [0.6, 0.25, 0.1000000001, 0.0499999999]}, "decimals"),
+    ({"normalisation": ["nfc", "stem"]}, "no step 'stem'"),
+    ({"normalisation": ["nfc", "lower"]}, "named 'case-fold'"),
+    ({"normalisation": ["nfc", "nfc"]}, "twice"),
+    ({"match": "fuzzy"}, "fuzzy"),
+    ({"word_budget": 0}, "word_budget"),
+    ({"family": "exams"}, "criteria"),
+    ({"answer_schema": {"type": 3}}, "JSON Schema"),
+    ({"self_test": []}, "self_test"),
+]
+
+
+@pytest.mark.req("C-004")
+@pytest.mark.parametrize(("changes", "words"), RUBRIC_FAULTS, ids=[words for _, words in RUBRIC_FAULTS])
+def test_a_rubric_that_is_at_fault_is_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    name = other_rubric(tmp_path, **changes)
+    with pytest.raises(ShelfError) as refused:
+        Shelf().load("rubrics", str(tmp_path / name))
+    assert words in str(refused.value)
+
+
+def test_a_self_test_that_refuses_nothing_is_no_test() -> None:
+    document = parse_yaml((Path(BUILTIN) / "rubrics" / "tutor@1.yaml").read_bytes(), "t.yaml")
+    document.tree["self_test"] = document.tree["self_test"][:1]
+    with pytest.raises(ShelfError, match="no case with the mark 0"):
+        load_exam_rubric(document)
+
+
+POLICY_FAULTS: list[tuple[list[str], Any, str]] = [
+    (["hard_gate"], 0.96, "above the production target"),
+    (["hard_gate"], 0, "lets every score pass"),
+    (["hard_gate"], "0.92", "number"),
+    (["max_drop"], 2, "from 0 to 1"),
+    (["soft", "p50_latency_ms"], -1, "below zero"),
+    (["sm2", "qualities"], [{"quality": 5, "axis": "correctness"}], "last row"),
+    (["sm2", "qualities"], [{"quality": 6}], "quality"),
+    (["patterns", "axis_zero", "min_share"], 1.5, "from 0 to 1"),
+    (["hardgate"], 1, "unknown key"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), POLICY_FAULTS, ids=[f"{index}-{words}" for index, (_, _, words) in enumerate(POLICY_FAULTS)])
+def test_a_policy_that_is_at_fault_is_refused(path: list[str], value: Any, words: str) -> None:
+    document = parse_yaml((Path(BUILTIN) / "policies" / "exam@1.yaml").read_bytes(), "p.yaml")
+    spot = document.tree
+    for part in path[:-1]:
+        spot = spot[part]
+    spot[path[-1]] = value
+    with pytest.raises(ShelfError) as refused:
+        load_exam_policy(document)
+    assert words in str(refused.value)
+
+
+def test_a_policy_or_rubric_of_another_family_is_refused(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "r.json", result([FULL]))
+    assert json.loads(assay("exam", "gate", "r.json", "--policy", "workflow", "--json").err)["error"]["code"] == "LIB-005"
+    assert json.loads(assay("exam", "gate", "r.json", "--rubric", "rag", "--json").err)["error"]["code"] == "LIB-005"
+
+
+# --- schedules ----------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-002", "X-96")
+def test_marks_become_qualities_by_the_published_table() -> None:
+    for bits in range(16):
+        score, correct = MARKING.units[bits], bool(bits & BIT["correctness"])
+        expected = (5 if score == 10**9 else 4 if score >= 750_000_000 else 3) if correct else (1 if bits & BIT["schema"] else 0)
+        assert sm2.quality_of(bits, MARKING, POLICY) == expected
+        assert (sm2.quality_of(bits, MARKING, POLICY) >= POLICY.passes_from) == correct
+
+
+@pytest.mark.req("C-002")
+def test_the_schedule_is_that_of_sm2() -> None:
+    day, card, seen = date(2026, 5, 18), None, []
+    for quality in (5, 5, 5, 4, 2, 5, 3):
+        card = sm2.review("i", quality, POLICY, on=day, before=card)
+        seen.append((card.repetitions, str(card.ease), card.interval_days))
+        assert card.due == day + timedelta(days=card.interval_days)
+        day = card.due
+    assert seen == [(1, "13/5", 1), (2, "27/10", 6), (3, "14/5", 17), (4, "14/5", 48), (0, "14/5", 1), (1, "29/10", 1), (2, "69/25", 6)]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
+def test_a_schedule_never_leaves_its_bounds(qualities: list[int]) -> None:
+    day, card = date(2026, 1, 1), None
+    for quality in qualities:
+        card = sm2.review("i", quality, POLICY, on=day, before=card)
+        assert card.ease >= Fraction(13, 10)
+        assert 1 <= card.interval_days <= sm2.MAX_INTERVAL_DAYS
+        assert (card.interval_days == 1) if quality < 3 else card.repetitions >= 1
+
+
+@pytest.mark.req("C-002")
+def test_a_schedule_can_be_replayed_from_its_file(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "r.json", result([FULL, LOSING_GLOSS, 8, 7, 0]))
+    first = assay("exam", "export-sm2", "r.json", "--date", "2026-05-18", "-o", "s.json", "-o", "s.csv")
+    assert first.code == 0
+    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
+    assert [(row["item"], row["quality"], row["due"]) for row in rows] == [
+        ("e-000", "5", "2026-05-19"), ("e-001", "4", "2026-05-19"), ("e-002", "3", "2026-05-19"), ("e-003", "1", "2026-05-19"), ("e-004", "0", "2026-05-19")
+    ]  # fmt: skip
+    second = assay("exam", "export-sm2", "r.json", "--date", "2026-05-19", "--state", "s.json", "--json")
+    assert [(card["repetitions"], card["due"]) for card in second.json()["cards"]] == [
+        (2, "2026-05-25"),
+        (2, "2026-05-25"),
+        (2, "2026-05-25"),
+        (0, "2026-05-20"),
+        (0, "2026-05-20"),
+    ]
+    state = sm2.read_state(Document(parse_json(second.out.encode()), "s.json"))
+    assert [card.document() for card in state.values()] == second.json()["cards"]
+    assert assay("exam", "export-sm2", "r.json", "--date", "yesterday").code == 2
+    assert assay("exam", "export-sm2", "r.json", "--date", "9999-12-31").code == 3
+    for broken in (
+        {},
+        {"schema": "assay.sm2/1", "cards": [{}]},
+        {"schema": "assay.sm2/1", "cards": [{"item": "a", "quality": 5, "repetitions": -1, "ease": 2, "interval_days": 1}]},
+    ):
+        put(tmp_path, "broken.json", broken)
+        assert assay("exam", "export-sm2", "r.json", "--date", "2026-05-18", "--state", "broken.json").code == 3
+
+
+# --- what is out of scope -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-030")
+def test_no_overlap_metric_and_no_agreement_enters_a_mark() -> None:
+    assert set(MARKING.weights) == set(AXES)
+    text = (Path(BUILTIN) / "rubrics" / "tutor@1.yaml").read_text().lower()
+    assert not [word for word in ("bleu", "rouge", "kappa", "adversarial") if word in text]
