@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
-SYSTEM_PACKAGES := chromium
+SYSTEM_PACKAGES := chromium bubblewrap git
 
 .PHONY: demo test check docs system-packages campaign bench constraints publish clean
 
@@ -26,10 +26,12 @@ demo: $(VENV)/.core
 	@$(BIN)/assay demo
 
 system-packages:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	@{ command -v chromium >/dev/null || command -v google-chrome >/dev/null; } && command -v bwrap >/dev/null && command -v git >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing $(SYSTEM_PACKAGES) ..."; apt-get update -qq >/dev/null && apt-get install -y -qq $(SYSTEM_PACKAGES) >/dev/null; \
-	  fi; command -v chromium >/dev/null || echo "The browser tests need chromium: sudo apt-get install $(SYSTEM_PACKAGES)"; }
+	  fi; \
+	  { command -v chromium >/dev/null && command -v bwrap >/dev/null && command -v git >/dev/null; } || \
+	    echo "The browser and sandbox tests need a browser and bubblewrap: sudo apt-get install $(SYSTEM_PACKAGES)"; }
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check src tests bench
@@ -43,7 +45,7 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay library check
 
 campaign: $(VENV)/.dev
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto tests/test_laws.py tests/test_grading.py tests/test_explain.py tests/test_canon.py tests/test_exact.py tests/test_scoring.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto tests/test_laws.py tests/test_reading.py tests/test_flowmcp_grades.py tests/test_flowmcp_scores.py tests/test_retrieval.py tests/test_tool_calls.py tests/test_grading.py tests/test_explain.py tests/test_canon.py tests/test_exact.py tests/test_scoring.py
 
 bench: $(VENV)/.core
 	@$(BIN)/python bench/run.py

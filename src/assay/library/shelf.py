@@ -301,7 +301,7 @@ def changed(shelf: Shelf) -> list[str]:
     return found
 
 
-def publish(root: str, systems: dict[str, Any], measures: dict[str, str]) -> list[str]:
+def publish(root: str, systems: dict[str, Any], *, measures: dict[str, str] | None = None) -> list[str]:
     """Freeze what is new in a library: add its digests to the lock. What was published before must be unchanged."""
     lock = published(root)
     content = dict(_lock(root).get("content", {}))
@@ -324,7 +324,7 @@ def publish(root: str, systems: dict[str, Any], measures: dict[str, str]) -> lis
         document = {
             "published": dict(sorted(lock.items())),
             "systems": systems,
-            "measures": dict(sorted(measures.items())),
+            "measures": dict(sorted((measures or {}).items())),
             "content": dict(sorted(content.items())),
         }
         stream.write(msgspec.json.format(msgspec.json.Encoder(decimal_format="number").encode(document), indent=2) + b"\n")

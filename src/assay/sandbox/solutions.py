@@ -87,9 +87,9 @@ def _attend_both(solving: Box, testing: Box, limits: Limits) -> Verdict:
     if outcome.reason == NOT_NEEDED:
         outcome = outcome._replace(status="violation" if outcome.violations else "passed")
     word, why = _heard(testing.answer)
-    if outcome.status not in ("passed", "failed", "violation"):
+    if word == "failed" and outcome.status not in ("passed", "failed", "violation"):
         why = f"the solution {outcome.reason} ({why})" if outcome.status != "error" else outcome.reason
-    if not word:
+    if tested.status != "passed" or not word:
         # The tests are trusted and were ended all the same: by what the solution gave them to hold, or by the time it left them.
         return Verdict(False, _with_status(outcome, passed=False), f"the process of the tests {tested.reason}", "two-process")
     passed = {"passed": True, "failed": False}.get(word)

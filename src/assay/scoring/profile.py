@@ -48,6 +48,7 @@ class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     formula: str
     params: dict[str, Any] = {}
     measure: str | None = None
+    measure_params: dict[str, Any] = {}
     role: str | None = None
     critical_floor: Floor = None
     floor_override: FloorOverride | None = None
@@ -125,6 +126,10 @@ def load_profile(document: Document) -> Profile:
             faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
         elif measure is not None and measure.formula != item.formula:
             faults.add((*at, "formula"), f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.")
+        for name in item.measure_params:
+            known = dict(measure.params) if measure is not None else {}
+            if name not in known:
+                faults.add((*at, "measure_params", name), f"the measure '{item.measure}' has no parameter '{name}'.{near_miss(name, known)}")
         for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
             if floor is not None:
                 try:
@@ -155,6 +160,12 @@ class PlannedCriterion(NamedTuple):
 
     spec: ProfileCriterion
     measure: Measure | None
+    measure_params: dict[str, Any] = {}
+
+
+def _planned(item: ProfileCriterion) -> PlannedCriterion:
+    measure = MEASURES[item.measure] if item.measure else None
+    return PlannedCriterion(item, measure, {**measure.params, **item.measure_params} if measure is not None else {})
 
 
 class Plan(NamedTuple):
@@ -187,7 +198,7 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
         Selection(id=profile.id, why=why),
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
         gates,
-        tuple(PlannedCriterion(item, MEASURES[item.measure] if item.measure else None) for item in criteria),
+        tuple(_planned(item) for item in criteria),
         frozenset(item.id for item in criteria),
         notes,
         digests,

@@ -121,7 +121,7 @@ def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
         return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)
     if given is not None:
         notes.append(f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score that came with the run does not count")
-    taken = planned.measure.take(run, planned.measure.params)
+    taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):
         return _Raw(None, spec.formula, spec.params, 0, None, taken.reason)
     normalise(taken, spec.formula, spec.params)

@@ -44,7 +44,7 @@ class Seen:
 
 def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     """Run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the reason why it could not start."""
-    report, leash = int(job["report"]), int(job["leash"])
+    report, leash, parent = int(job["report"]), int(job["leash"]), os.getppid()
     if job["private"]:
         _prctl(_SET_DUMPABLE, 0)
     if not job["namespaced"]:
@@ -65,6 +65,9 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     written = _written(str(job["report_file"]), int(job["report_bytes"]))
     if written is not None:
         lines.append(f"report {len(written)}")
+    if not job["namespaced"] and os.getppid() != parent:
+        _remove(str(job["folder"]))  # nobody is left who would
+        os._exit(1)
     _say(report, "\n".join([*lines, "end\n"]))
     if written is not None:
         _send(report, written)
@@ -196,12 +199,21 @@ def _leftover(job: Job) -> list[str]:
     """Processes that outlive the one that was started. What is about to end by itself gets a tenth of a second."""
     until = time.monotonic() + _GRACE_S
     while True:
-        seen = _look(job)
-        if not seen.pids:
+        left = _others(job)
+        if not left:
             return []
         if time.monotonic() > until:
-            return [f"violation leftover {len(seen.pids)} processes went on after the end"]
+            return [f"violation leftover {len(left)} processes went on after the end"]
         time.sleep(0.005)
+
+
+def _others(job: Job) -> list[int]:
+    """The processes of the tree. None only if three looks agree: one that forks and ends between listing and reading is missed by a single look."""
+    for _ in range(3):
+        pids = _look(job).pids
+        if pids:
+            return pids
+    return []
 
 
 def _look(job: Job) -> Seen:
@@ -264,7 +276,7 @@ def _kill_all(job: Job, child: int) -> None:
                 _kill(-1)  # as that user: everything of that user
                 os._exit(0)
             os.waitpid(helper, 0)
-        pids = _look(job).pids
+        pids = _others(job)
         if not pids:
             return
         for pid in pids:
@@ -323,6 +335,18 @@ def _written(path: str, most: int) -> bytes | None:
         return b"".join(parts)[:most]
     except OSError:
         return None
+
+
+def _remove(folder: str) -> None:
+    """Remove the folders of a run without walls, whose caller is gone. Links are removed, not followed."""
+    for path, folders, files in os.walk(os.path.dirname(folder), topdown=False):
+        for name in (*files, *folders):
+            whole = os.path.join(path, name)
+            try:
+                os.rmdir(whole) if name in folders and not os.path.islink(whole) else os.unlink(whole)
+            except OSError:
+                continue
+    os.rmdir(os.path.dirname(folder))
 
 
 def _say(pipe: int, text: str) -> None:

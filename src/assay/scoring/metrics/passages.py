@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TREC = "trec_eval (NIST); Manning, Raghavan, Schütze: Introduction to Information Retrieval, chapter 8"
 _NDCG = "Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002"
-_ALL = "relevant_documents"
+_ALL = "relevant_ids"
 
 
 def _ranked(run: Run) -> list[Retrieved] | Undetermined:
@@ -136,7 +136,7 @@ def _ndcg(run: Run, params: Mapping[str, Any]) -> Any:
 
 
 _LIST = "retrieval[].rank, retrieval[].relevant"
-_FULL = "retrieval[].rank, expected.relevant_documents"
+_FULL = "retrieval[].rank, expected.relevant_ids"
 _BLIND = "Sees what was retrieved, not what was missed."
 RETRIEVAL = (
     Measure(
