@@ -13,6 +13,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+collect_ignore = ["servers"]  # programs that tests start, some of them broken on purpose
 
 settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)
