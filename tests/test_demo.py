@@ -36,7 +36,7 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
     done, folder = demo
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["grades.json", "report.html", "tool-reports.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["exam.json", "grades.json", "report.html", "tool-reports.json"]
     assert "out/report.html" in done.stdout
     assert "out/grades.json" in done.stdout
 

@@ -58,7 +58,7 @@ def own_copy(tmp_path: Path) -> Any:
 def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
     found = assay("library", "list", "--json").json()
     assert list(found) == ["profiles", "policies", "rubrics", "formulas", "gates", "measures"]
-    assert [item["id"] for item in found["profiles"]] == ["code-repair@1", "dag-review@1", "rag@1", "tool-use@1"]
+    assert [item["id"] for item in found["profiles"]] == ["code-repair@1", "dag-review@1", "rag-measured@1", "rag@1", "tool-use-measured@1", "tool-use@1"]
     assert (len(found["formulas"]), len(found["gates"])) == (8, 16)
     assert all(item["title"] for items in found.values() for item in items)
     assert all(item["published"] for kind in KINDS for item in found[kind])
@@ -207,7 +207,7 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")
     found = done.json()
     assert (done.code, found["faults"], found["findings"]) == (0, [], [])
-    assert len(found["files"]) == 11
+    assert len(found["files"]) == 13
 
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
@@ -804,7 +804,7 @@ def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
     checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == "11 items, 11 published and unchanged"
+    assert checks["shelf"]["found"] == "13 items, 13 published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
 

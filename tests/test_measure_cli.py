@@ -140,3 +140,83 @@ def test_a_profile_may_name_a_measure_with_its_parameters_and_needs_no_score(ass
     refused = assay("grade", "r.json", "--profile", "found.yaml")
     assert refused.code == 3
     assert "Did you mean 'k'" in refused.err or "has no parameter 'kk'" in refused.err
+
+
+def _solution_lines(path: Path) -> Path:
+    test = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n"
+    solutions = ["def sq(x):\n    return x * x\n", "def sq(x):\n    return x + x\n", "print('PASSED')\nimport os\nos._exit(0)\n"]
+    return _lines(path, [{"task_id": "square", "solution": text, "test": test, "entry_point": "sq"} for text in solutions])
+
+
+def _needs_bubblewrap() -> None:
+    import os
+
+    from assay.sandbox import available
+
+    why = {item.isolation: item.why_not for item in available()}["bubblewrap"]
+    if why:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"bubblewrap is needed: {why}")
+        pytest.skip(f"bubblewrap is needed: {why}")
+
+
+def test_solutions_are_counted_by_what_they_return_never_by_what_they_print(assay: Any, tmp_path: Path) -> None:
+    _needs_bubblewrap()
+    done = assay("measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), "--k", "1,2", "--json")
+    assert done.code == 0, done.err
+    document = done.json()
+    assert [item["passed"] for item in document["attempts"]] == [True, False, False]
+    assert document["pass@1"] == pytest.approx(1 / 3)
+    assert document["pass@2"] == pytest.approx(2 / 3)
+    assert document["sandbox"] == "bubblewrap"
+    assert document["gates"]["no_sandbox_violation"]["passed"] is not None
+
+
+def test_where_nothing_walls_the_code_off_it_is_not_run(assay: Any, tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    done = assay("measure", "solutions", _solution_lines(tmp_path / "s.jsonl"), env={"PATH": str(empty)})
+    if done.code == 0:
+        pytest.skip("bubblewrap is found at a fixed place here")
+    assert done.code == 4
+    assert "bubblewrap" in done.err
+
+
+def test_a_run_with_raw_evidence_is_graded_without_any_score(assay: Any, tmp_path: Path) -> None:
+    call = {"name": "search", "arguments": {"q": "ferry"}, "valid": True}
+    run = {
+        "schema": "assay.run/1",
+        "run_id": "r",
+        "workflow": {"id": "w", "version": "1", "family": "tool-use"},
+        "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+        "status": "success",
+        "outputs": {"answer": "At 9:30"},
+        "required_outputs": ["answer"],
+        "steps": [],
+        "output_schema": {},
+        "inputs": {},
+        "required_inputs": [],
+        "tool_calls": [call],
+        "forbidden_tools": [],
+        "handoffs": [{"from": "a", "to": "b", "expected": "b"}],
+        "handoff_rules": [["a", "b"]],
+        "expected": {"answer": "at 9:30", "tool_calls": [{"name": "search", "arguments": {"q": "ferry"}}]},
+        "latency_ms": 900,
+    }
+    (tmp_path / "r.json").write_text(json.dumps(run))
+    done = assay("grade", "r.json", "--profile", "tool-use-measured", "--json")
+    assert done.code == 0, done.out + done.err
+    (result,) = done.json()["results"]
+    assert (result["grade"], result["weighted_score"]) == ("A", 100)
+    (tmp_path / "r.json").write_text(json.dumps({**run, "tool_calls": [{**call, "arguments": {"q": "train"}}]}))
+    worse = assay("grade", "r.json", "--profile", "tool-use-measured", "--json").json()["results"][0]
+    assert worse["weighted_score"] == 75
+    del run["expected"]
+    (tmp_path / "r.json").write_text(json.dumps(run))
+    missing = assay("grade", "r.json", "--profile", "tool-use-measured", "--json")
+    assert missing.code == 1
+    assert [item["name"] for item in missing.json()["results"][0]["criteria"] if item["missing"]] == [
+        "tool_selection_accuracy",
+        "argument_correctness",
+        "final_task_correctness",
+    ]

@@ -9,7 +9,13 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError
-from assay.files import Unread, atomic_write, read_json, stream_documents
+from assay.exams.answers import read_answers
+from assay.exams.document import check_result, exam_document, read_result
+from assay.exams.exam import read_exam
+from assay.exams.gate import decide, gate_document
+from assay.exams.marking import Marking, grade_exam
+from assay.exams.policy import ExamRules
+from assay.files import Document, Unread, atomic_write, parse_json, read_json, stream_documents
 from assay.flowmcp.assess import assess
 from assay.flowmcp.checks import ModuleLists, run_checks, veto_of
 from assay.flowmcp.documents import document_bytes
@@ -54,6 +60,10 @@ def run(verb: str, argv: list[str]) -> int:
         written.append(os.path.join(options.out, "tool-reports.json"))
         with atomic_write(written[-1]) as stream:
             stream.write(document_bytes({"reports": tools}))
+    exam = _graded_exam()
+    written.append(os.path.join(options.out, "exam.json"))
+    with atomic_write(written[-1]) as stream:
+        stream.write(document_bytes(exam))
     if options.json:
         opt.print_json(
             {
@@ -63,11 +73,12 @@ def run(verb: str, argv: list[str]) -> int:
                 "counts": {"graded": len(results)},
                 "summary": block,
                 "tools": tools,
+                "exam": exam,
                 "written": written,
             }
         )
         return ExitCode.PASSED
-    _tell(groups, grader, block, tools, written)
+    _tell(groups, grader, block, tools, exam, written)
     return ExitCode.PASSED
 
 
@@ -110,6 +121,30 @@ def _graded_tools() -> list[dict[str, Any]]:
     return found
 
 
+def _graded_exam() -> dict[str, Any]:
+    """The bundled exam with its bundled answers, and what the hard gate says of it."""
+    folder = os.path.join(EXAMPLES, "exams")
+    shelf = Shelf()
+    rules = ExamRules(shelf.exam_policy("exam"))
+    exam = read_exam([os.path.join(folder, name) for name in ("verbs.yaml", "verbs-extra.yaml")])
+    marking = Marking(shelf.exam_rubric(exam.rubric or rules.policy.default_rubric))
+    answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
+    document = exam_document(grade_exam(exam, answers.found, marking), rules)
+    result = check_result(read_result(Document(parse_json(document_bytes(document)), "exam.json")), marking, where="exam.json")
+    return {**document, "gate": gate_document(decide(result, rules), rules, result)}
+
+
+def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
+    out = sys.stdout
+    gate = exam["gate"]
+    out.write(opt.paint("\nAn exam: a tutor corrects English verbs and glosses them in Spanish\n", "bold", on=on))
+    head = f"  {exam['score']}  {'passes' if gate['passed'] else 'FAILS'} the hard gate of {gate['capstone']['limit']}, {exam['n']} items"
+    out.write(opt.paint(head, "green" if gate["passed"] else "red", on=on) + "\n")
+    for line in exam["diagnosis"][:4]:
+        out.write(f"       {line}\n")
+    out.write(f"  rubric {exam['rubric']} · policy exam@1 · {exam['scoringSystem']} · {exam['gradingSystem']} (of this family)\n")
+
+
 def _write(folder: str, results: list[dict[str, Any]], block: dict[str, Any]) -> list[str]:
     page = os.path.join(folder, "report.html")
     with atomic_write(page) as stream:
@@ -147,7 +182,9 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
         out.write(f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} · {tools[0]['gradingSystem']} (of this family)\n")
 
 
-def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any], tools: list[dict[str, Any]], written: list[str]) -> None:
+def _tell(
+    groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any], tools: list[dict[str, Any]], exam: dict[str, Any], written: list[str]
+) -> None:
     on = opt.colour()
     out = sys.stdout
     for name, group in groups.items():
@@ -164,6 +201,7 @@ def _tell(groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any]
     out.write(f"  grades {' · '.join(f'{letter} {count}' for letter, count in block['grades'].items())}; ranked first: {best}\n")
     out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n")
     _tell_tools(tools, on=on)
+    _tell_exam(exam, on=on)
     out.write(f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
     out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")

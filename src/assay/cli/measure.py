@@ -20,6 +20,7 @@ KINDS: dict[str, str] = {
     "pass-at-k": "unbiased pass@k and pass^k from counts or attempts",
     "tests": "fail-to-pass and pass-to-pass, resolved full, partial or no, with three denominators",
     "tool-calls": "tool calls against what was expected: selection, arguments, the verdicts of BFCL",
+    "solutions": "untrusted solutions run against their tests in the sandbox, and pass@k over them",
     "text": "answers against expected texts: exact, substring, word, numbers, edit similarity",
 }
 
@@ -37,6 +38,7 @@ def run(verb: str, argv: list[str]) -> int:
         "pass-at-k": _pass_at_k,
         "tests": _tests,
         "tool-calls": _tool_calls,
+        "solutions": _solutions,
         "text": _text,
     }
     return take[kind](argv[1:])
@@ -114,10 +116,7 @@ def _pass_at_k(argv: list[str]) -> int:
     made.add_argument("file", metavar="FILE", help='.jsonl of {"task_id", "n", "c"}, or {"task_id", "passed"} for each attempt')
     made.add_argument("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
     options = made.parse_args(argv)
-    try:
-        ks = [int(part) for part in options.k.split(",")]
-    except ValueError:
-        raise UsageError("CLI-001", f"--k {options.k!r} is no list of whole numbers.", fix="Write --k 1,5.") from None
+    ks = _ks(options.k)
     document = report(read_tasks(stream_documents(options.file), where=options.file), ks)
     lines = [
         f"{name:<8} {_number(value)}{'  ' + document.get('reasons', {}).get(name, '') if value is None else ''}"
@@ -162,6 +161,77 @@ def _tool_calls(argv: list[str]) -> int:
     if len(wrong) > 20:
         lines.append(f"  ... and {len(wrong) - 20:,} more")
     return _finish(options, document, lines)
+
+
+def _solutions(argv: list[str]) -> int:
+    from assay.sandbox import Limits, check_solution, require, verdict
+    from assay.scoring.metrics.passk import Task, report
+
+    made = _parser(
+        "solutions",
+        "Run untrusted Python solutions against their tests, each in a sandbox of its own, and count: nothing a solution prints decides.",
+        "assay measure solutions attempts.jsonl --k 1",
+    )
+    made.add_argument("file", metavar="FILE", help='.jsonl of {"task_id", "solution", "test", "entry_point", "support"}; one line for each attempt')
+    made.add_argument("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
+    made.add_argument(
+        "--sandbox",
+        choices=("bubblewrap", "process"),
+        default="bubblewrap",
+        help="bubblewrap walls the code off; process only limits it, must be asked for by name, and leaves the gate undetermined (default: bubblewrap)",
+    )
+    made.add_argument(
+        "--one-process", action="store_true", help="for solutions whose values cannot cross between processes; such a solution can forge its verdict"
+    )
+    made.add_argument("--timeout", metavar="S", type=float, default=10.0, help="seconds for one attempt (default: 10)")
+    options = made.parse_args(argv)
+    ks = _ks(options.k)
+    require(options.sandbox)
+    limits = Limits(wall_s=options.timeout)
+    passed: dict[str, list[bool]] = {}
+    items: list[dict[str, Any]] = []
+    outcomes = []
+    for tree in _trees(options.file):
+        texts = [tree.get(key) for key in ("task_id", "solution", "test")] if isinstance(tree, dict) else []
+        entry, support = (tree.get("entry_point"), tree.get("support", "")) if isinstance(tree, dict) else (None, "")
+        if len(texts) != 3 or not all(isinstance(text, str) and text for text in texts) or not isinstance(support, str) or not isinstance(entry, str | None):
+            raise InputError("SCO-036", "a line must hold task_id, solution and test as texts.", where=options.file)
+        name, solution, test = (str(text) for text in texts)
+        mode: Any = "one-process" if options.one_process else "two-process"
+        found = check_solution(solution, test, entry, support=support, limits=limits, isolation=options.sandbox, mode=mode)
+        passed.setdefault(name, []).append(found.passed is True)
+        outcomes.append(found.outcome)
+        items.append(
+            {
+                "task_id": name,
+                "passed": found.passed is True,
+                "status": found.outcome.status,
+                "reason": found.reason,
+                "mode": found.mode,
+                "violations": [violation._asdict() for violation in found.outcome.violations],
+                "wall_s": found.outcome.wall_s,
+            }
+        )
+    if not items:
+        raise NotEnoughEvidence("SCO-036", "there are no attempts in the file.", where=options.file)
+    document = {
+        **report([Task(name, len(tries), sum(tries)) for name, tries in passed.items()], ks),
+        "attempts": items,
+        "sandbox": options.sandbox,
+        "gates": {"no_sandbox_violation": verdict(outcomes)},
+    }
+    gate = document["gates"]["no_sandbox_violation"]
+    lines = [f"{'passed' if item['passed'] else 'FAILED'}  {item['task_id']}  {item['reason']}" for item in items]
+    lines += [f"{name:<8} {_number(value)}" for name, value in document.items() if name.startswith(("pass@", "pass^"))]
+    lines.append(f"no_sandbox_violation: {'undetermined' if gate['passed'] is None else 'passed' if gate['passed'] else 'FAILED'} ({gate['reason']})")
+    return _finish(options, document, lines)
+
+
+def _ks(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError("CLI-001", f"--k {text!r} is no list of whole numbers.", fix="Write --k 1,5.") from None
 
 
 def _trees(path: str) -> Iterator[Any]:

@@ -101,7 +101,7 @@ def _one_score(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]])
 
 
 def _is_overlap(item: dict[str, Any]) -> bool:
-    return any(_OVERLAP.search(str(item.get(key, ""))) for key in ("id", "name", "label"))
+    return any(_OVERLAP.search(str(item.get(key, ""))) for key in ("id", "name", "label", "measure"))
 
 
 def _weights(criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
