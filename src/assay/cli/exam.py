@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.errors import EXIT_CODES_TEXT, ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.exams import bars, sm2
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
@@ -24,7 +24,6 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.files import Document, atomic_write, read_json
-from assay.registry import near_miss
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
@@ -41,32 +40,25 @@ ACTIONS: dict[str, str] = {
 }
 
 
-def _help() -> str:
-    width = max(map(len, ACTIONS))
-    actions = "\n".join(f"  {name:<{width}}  {what}" for name, what in ACTIONS.items())
-    return (
-        "Grade the answers of a tutor model on an exam, and gate its release.\n\n"
-        f"usage: assay exam ACTION [options]\n\n{actions}\n\n"
-        "  assay exam ACTION --help   what an action takes, with an example\n\n"
-        "example: assay exam grade exam.yaml --answers answers.jsonl -o result.json\n"
-        f"{EXIT_CODES_TEXT}\n"
-    )
-
-
 def run(verb: str, argv: list[str]) -> int:
     """Run one action."""
-    action = argv[0] if argv else ""
-    if action in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
-        return ExitCode.PASSED
+    action = opt.choose(
+        "exam",
+        argv,
+        ACTIONS,
+        what="Grade the answers of a tutor model on an exam, and gate its release.",
+        example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
+    )
+    if isinstance(action, ExitCode):
+        return action
     actions: dict[str, Callable[[list[str]], int]] = {
-        "grade": _grade, "gate": _gate, "lint": _lint, "break": _break, "recalibrate": _recalibrate, "export-sm2": _export
-    }  # fmt: skip
-    if action not in actions:
-        if not action or action == "--json":
-            sys.stderr.write(_help())
-            return ExitCode.MISUSE
-        raise UsageError("CLI-001", f"there is no action '{action}'.{near_miss(action, ACTIONS)}", fix="`assay exam --help` lists them.")
+        "grade": _grade,
+        "gate": _gate,
+        "lint": _lint,
+        "break": _break,
+        "recalibrate": _recalibrate,
+        "export-sm2": _export,
+    }
     return actions[action](argv[1:])
 
 

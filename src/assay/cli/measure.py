@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files import Unread, atomic_write, stream_documents
 from assay.registry import near_miss
 from assay.reports.documents import pretty
@@ -27,12 +27,16 @@ KINDS: dict[str, str] = {
 
 def run(verb: str, argv: list[str]) -> int:
     """Measure one family."""
-    kind = argv[0] if argv else ""
-    if kind in ("-h", "--help", "help") or not kind:
-        (sys.stdout if kind else sys.stderr).write(_help())
-        return ExitCode.PASSED if kind else ExitCode.MISUSE
-    if kind not in KINDS:
-        raise UsageError("CLI-001", f"there is no kind of measure '{kind}'.{near_miss(kind, KINDS)}", fix="`assay measure --help` lists them.")
+    kind = opt.choose(
+        "measure",
+        argv,
+        KINDS,
+        what="Take one family of metrics on files; no run and no profile needed.",
+        example="assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10",
+        word="KIND",
+    )
+    if isinstance(kind, ExitCode):
+        return kind
     take: dict[str, Callable[[list[str]], int]] = {
         "retrieval": _retrieval,
         "pass-at-k": _pass_at_k,
@@ -42,18 +46,6 @@ def run(verb: str, argv: list[str]) -> int:
         "text": _text,
     }
     return take[kind](argv[1:])
-
-
-def _help() -> str:
-    width = max(map(len, KINDS))
-    kinds = "\n".join(f"  {name:<{width}}  {text}" for name, text in KINDS.items())
-    return (
-        "Take one family of metrics on files; no run and no profile needed.\n\n"
-        f"usage: assay measure KIND [options]\n\n{kinds}\n\n"
-        "  assay measure KIND --help   what it takes, with an example\n\n"
-        "example: assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10\n"
-        f"{EXIT_CODES_TEXT}\n"
-    )
 
 
 def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> int:

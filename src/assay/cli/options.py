@@ -7,9 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import EXIT_CODES_TEXT, UsageError
+from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.library.shelf import Shelf
 
 
@@ -29,6 +32,25 @@ def parser(verb: str, what: str, example: str) -> argparse.ArgumentParser:
     )
     made.add_argument("--json", action="store_true", help="print one JSON document on standard output and nothing else there")
     return made
+
+
+def choose(verb: str, argv: list[str], actions: Mapping[str, str], *, what: str, example: str, word: str = "ACTION") -> str | ExitCode:
+    """The action that a verb with several is asked for; or the exit code, once its help is printed."""
+    action = argv[0] if argv else ""
+    if action in actions:
+        return action
+    if action and action not in ("-h", "--help", "help", "--json"):
+        near = near_miss(action, actions)
+        raise UsageError("CLI-001", f"there is no {word.lower()} '{action}'.{near}", fix=f"`assay {verb} --help` lists them.")
+    width = max(map(len, actions))
+    listed = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())
+    asked = action in ("-h", "--help", "help")
+    (sys.stdout if asked else sys.stderr).write(
+        f"{what}\n\nusage: assay {verb} {word} [options]\n\n{listed}\n\n"
+        f"  assay {verb} {word} --help   what it takes, with an example\n\n"
+        f"example: {example}\n{EXIT_CODES_TEXT}\n"
+    )
+    return ExitCode.PASSED if asked else ExitCode.MISUSE
 
 
 def add_choices(made: argparse.ArgumentParser) -> None:

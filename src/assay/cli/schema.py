@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 
-from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
-from assay.registry import near_miss
+from assay.cli import options as opt
+from assay.errors import ExitCode
 
 ACTIONS: dict[str, tuple[str, str]] = {
     "grade": ("schema_grade", "the two deterministic stages: --emit-prompts, then --consume-scores FILE"),
@@ -22,28 +21,16 @@ ACTIONS: dict[str, tuple[str, str]] = {
 }
 
 
-def _help() -> str:
-    width = max(map(len, ACTIONS))
-    actions = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in ACTIONS.items())
-    return (
-        "Grade tool schemas: FlowMCP schemas, and the tools of any MCP server.\n\n"
-        f"usage: assay schema ACTION [options]\n\n{actions}\n\n"
-        "  assay schema ACTION --help   what an action takes, with an example\n\n"
-        "example: assay schema grade schemas/prices.mjs --emit-prompts\n"
-        f"{EXIT_CODES_TEXT}\n"
-    )
-
-
 def run(verb: str, argv: list[str]) -> int:
     """Run one action."""
-    action = argv[0] if argv else ""
-    if action in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
-        return ExitCode.PASSED
-    if action not in ACTIONS:
-        if not action or action == "--json":
-            sys.stderr.write(_help())
-            return ExitCode.MISUSE
-        raise UsageError("CLI-001", f"there is no action '{action}'.{near_miss(action, ACTIONS)}", fix="`assay schema --help` lists them.")
+    action = opt.choose(
+        "schema",
+        argv,
+        {name: text for name, (_, text) in ACTIONS.items()},
+        what="Grade tool schemas: FlowMCP schemas, and the tools of any MCP server.",
+        example="assay schema grade schemas/prices.mjs --emit-prompts",
+    )
+    if isinstance(action, ExitCode):
+        return action
     code: int = import_module(f"assay.cli.{ACTIONS[action][0]}").run(action, argv[1:])
     return code
