@@ -117,11 +117,15 @@ def _record(argv: list[str]) -> int:
         "Write a grading entry from an evaluator's answers. Several files of one area (a deterministic and a judged block) become one entry.",
         "assay schema record answers.json --namespace openmeteo --schema air --tool getCurrent",
     )
-    made.add_argument("files", nargs="+", metavar="ENVELOPE", help="answers to the questions of one area, as JSON")
+    made.add_argument(
+        "files", nargs="+", metavar="ENVELOPE", help="answers to the questions of one area, as JSON or YAML; docs/how-to/grade-tool-schemas.md shows one"
+    )
     for name in ("namespace", "schema", "tool", "skill", "selection"):
         made.add_argument(f"--{name}", metavar="NAME", help=f"the {name} that is graded, where the envelope does not say")
     made.add_argument("--questions", metavar="FILE", help='a catalogue of questions: {"Q-...": {"weight": 1, "determinism": "..."}}')
-    made.add_argument("--mode", choices=(FULL, PARTIAL), default=FULL, help="full computes a new grade; partial keeps the last one (default: full)")
+    made.add_argument(
+        "--mode", choices=(FULL, PARTIAL), default=FULL, help="full computes a new grade; partial answers some questions and keeps the last one (default: full)"
+    )
     made.add_argument("--harness", metavar="NAME", help="what drove the evaluation, where the envelope does not say")
     _add_trigger(made, required=False)
     inp.add_tree(made)
