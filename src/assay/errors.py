@@ -10,7 +10,7 @@
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
 `API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them; `EXM-` exams, `SBX-` the sandbox. Anything else that escapes is a fault of ours and ends in exit 5.
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases. Anything else that escapes is a fault of ours and ends in exit 5.
 """
 
 from __future__ import annotations
@@ -166,6 +166,28 @@ CODES: dict[str, str] = {
     "SBX-001": "The isolation that was asked for is not available.",
     "SBX-002": "The sandbox itself failed.",
     "SBX-003": "Something cannot be taken into the sandbox.",
+    "SCO-037": "Raters cannot be compared as it is asked for.",
+    "SCO-038": "A patch, a tree or a test list cannot be measured as it is asked for.",
+    "JDG-001": "No judge has this name, or its description is not of its shape.",
+    "JDG-002": "The key of a judge is not in the environment.",
+    "JDG-003": "A judge's endpoint cannot be reached, or does not answer as its protocol says.",
+    "JDG-004": "A journal of judge work is in use, damaged, or cannot be written.",
+    "JDG-005": "A file of judge work is not of its shape.",
+    "JDG-006": "The budget of a judge is spent.",
+    "JDG-007": "An answer is for another question than was asked.",
+    "JDG-008": "A file of labels is not of its shape.",
+    "JDG-009": "A judge's card is missing, too old, or not of its shape.",
+    "JDG-010": "There are too few labels or judgments to say anything.",
+    "JDG-011": "A criterion cannot be put to a judge: its scale or its anchors are missing.",
+    "REL-001": "A release policy or a plan is not of its shape.",
+    "REL-002": "Two sets of results cannot be compared: they were made differently.",
+    "REL-003": "There is nothing, or too little, to decide on.",
+    "REL-004": "A sample stands twice on one side of a comparison.",
+    "REL-005": "A baseline is missing, too old, or has changed.",
+    "REL-006": "A plan changed after the results were seen.",
+    "REL-007": "An attestation does not hold what it must, or its signature does not fit.",
+    "REL-008": "A document is no decision, or its parts do not fit together.",
+    "STA-001": "A statistic is asked for with an argument that it does not take.",
     "CNF-001": "A conformance file is not a list of cases.",
     "API-001": "A Python object is not of the shape the call takes.",
     "ERR-001": "A fault of ours.",
