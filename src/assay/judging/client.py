@@ -1,0 +1,368 @@
+"""Asks judges: bounded, paced, retried within a budget, paid once.
+
+Every question has a key, the digest of all that decides its answer. What the journal holds under that key is never asked again; the same question twice
+at the same moment is asked once. A reply that cannot be used is asked to be mended once. What then is no verdict stays what it is: `unparsable`,
+`refused` or `errored`, with the reason, counted; never a low score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.judging.config import JudgeSpec, key_of, spec_faults
+from assay.judging.endpoints import DIALECTS, Said, refused_parameter
+from assay.judging.journal import Entry, Journal
+from assay.judging.limiter import Limiter, retry_after
+from assay.judging.questions import Question, boundary_of, repair
+from assay.judging.replies import Verdict, read_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    import aiohttp
+
+INSTALL = "pip install 'assay[judge]'"
+MAX_REPLY = 1024 * 1024
+GIVE_UP_AFTER = 25
+"""Questions in a row that all end in an error, with no answer between: then the endpoint is not there, and nothing more is asked."""
+_BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_HOPELESS = frozenset({401, 403, 404, 405, 407})
+
+Outcome = Literal["scored", "tie", "unparsable", "refused", "errored"]
+
+
+class Answer(NamedTuple):
+    """What became of one question."""
+
+    outcome: Outcome
+    verdict: Verdict | None
+    reason: str
+    """The judge's reason, or why there is no verdict."""
+    key: str
+    cached: bool
+    repaired: bool
+    model: str | None
+
+
+class Usage(NamedTuple):
+    """What a job cost. `unpriced` counts replies that did not say how many tokens they took."""
+
+    calls: int
+    cached: int
+    retries: int
+    repairs: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    unpriced: int
+    slowed: int
+    left_out: tuple[str, ...]
+    """Parts of the request that the endpoint refused."""
+
+
+class Errored(Exception):
+    """One question could not be answered; the job goes on."""
+
+
+class Client:
+    """One judge, to be asked many times. Use it as an async context."""
+
+    def __init__(
+        self,
+        spec: JudgeSpec,
+        journal: Journal,
+        *,
+        seed: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        on_answer: Callable[[Answer], None] | None = None,
+    ) -> None:
+        faults = spec_faults(spec)
+        if faults:
+            path, message, fix = faults[0]
+            raise UsageError("JDG-001", f"{path} {message}", where=spec.judge, fix=fix)
+        self.spec = spec
+        self.journal = journal
+        self.limiter = Limiter(spec.limits.concurrency, clock=clock)
+        self._clock = clock
+        self._key = key_of(spec)
+        self._dialect = DIALECTS.get(spec.api)
+        self._random = random.Random(seed)  # noqa: S311  # jitter, no secret
+        self._identity = spec.identity()
+        self._flying: dict[str, asyncio.Future[Said]] = {}
+        self._without: frozenset[str] = frozenset()
+        self._session: aiohttp.ClientSession | None = None
+        self._errors_in_a_row = 0
+        self._on_answer = on_answer
+        self._calls = self._cached = self._retries = self._repairs = self._input = self._output = self._unpriced = 0
+        self._reserved = Decimal(0)
+
+    async def __aenter__(self) -> Client:
+        if self.spec.api == "litellm":
+            return self
+        try:
+            import aiohttp
+        except ImportError:
+            raise UsageError("JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}") from None
+        assert self._dialect is not None
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
+            timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
+            headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
+            trust_env=self.spec.proxy_from_environment,
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def usage(self) -> Usage:
+        """What was asked and paid until now."""
+        return Usage(
+            self._calls,
+            self._cached,
+            self._retries,
+            self._repairs,
+            self._input,
+            self._output,
+            self._cost(),
+            self._unpriced,
+            self.limiter.slowed,
+            tuple(sorted(self._without)),
+        )
+
+    def _cost(self) -> Decimal | None:
+        price = self.spec.price
+        if price is None:
+            return None
+        return (Decimal(self._input) * Decimal(str(price.input_per_million)) + Decimal(self._output) * Decimal(str(price.output_per_million))) / 1_000_000
+
+    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+        """The answer to a question. `sample` tells draws of the same question apart."""
+        answer = await self._answer(question, sample)
+        if self._on_answer is not None:
+            self._on_answer(answer)
+        return answer
+
+    async def _answer(self, question: Question, sample: int) -> Answer:
+        longest = max(map(len, question.texts), default=0)
+        key = self.key(question, sample=sample)
+        if longest > self.spec.limits.max_candidate_chars:
+            why = f"a text of {longest:,} signs is longer than the {self.spec.limits.max_candidate_chars:,} this judge is given; it is not judged in part"
+            return Answer("errored", None, why, key, False, False, None)
+        schema = question.schema()
+        messages = question.messages(boundary_of(question, self.journal.salt))
+        try:
+            said, cached = await self._said(key, question, messages, schema, sample)
+            found = read_verdict(said, question, schema)
+            repaired = False
+            if found.fault is not None and found.mendable:
+                self._repairs += 1
+                repaired = True
+                mended = digest({"mends": key, "reply": said.text or "", "fault": found.fault})
+                said, again = await self._said(mended, question, repair(messages, said.text or "", found.fault), schema, sample)
+                cached = cached and again
+                found = read_verdict(said, question, schema)
+        except Errored as error:
+            self._fail()
+            return Answer("errored", None, str(error), key, False, False, None)
+        self._errors_in_a_row = 0
+        return Answer(found.outcome, found.verdict, found.fault or found.reason, key, cached, repaired, said.model)
+
+    def key(self, question: Question, *, sample: int = 0) -> str:
+        """The digest of everything that decides the answer to a question."""
+        return digest(
+            {
+                "judge": self._identity,
+                "prompt_version": question.prompt_version,
+                "messages": question.messages(""),
+                "schema": question.schema(),
+                "sample": sample,
+            }
+        )
+
+    def _fail(self) -> None:
+        self._errors_in_a_row += 1
+        if self._errors_in_a_row >= GIVE_UP_AFTER:
+            raise NotEnoughEvidence(
+                "JDG-003",
+                f"{self._errors_in_a_row} questions in a row got no answer from {self.spec.base_url or self.spec.model}.",
+                where=self.spec.judge,
+                fix="Look at the endpoint, then run again: what was answered is in the journal and is not asked again.",
+            )
+
+    async def _said(self, key: str, question: Question, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[Said, bool]:
+        """The reply to one request, from the journal, from the same request on its way, or from the endpoint."""
+        stored = self.journal.get(key)
+        if stored is not None:
+            self._cached += 1
+            return _stored(stored), True
+        flying = self._flying.get(key)
+        if flying is not None:
+            return await asyncio.shield(flying), True
+        future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        self._flying[key] = future
+        try:
+            said, body, took = await self._send(messages, schema, sample)
+            self.journal.put(
+                Entry(
+                    key,
+                    {"judge": self._identity, "prompt_version": question.prompt_version, "sample": sample, "body": body},
+                    {**said._asdict(), "latency_ms": round(took * 1000, 3)},
+                )
+            )
+            future.set_result(said)
+            return said, False
+        except BaseException as error:
+            future.set_exception(error)
+            future.exception()  # taken, so that nobody waiting is no warning
+            raise
+        finally:
+            del self._flying[key]
+
+    async def _send(self, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[Said, dict[str, Any], float]:
+        limits = self.spec.limits
+        attempt, why = 0, ""
+        began: float | None = None
+        while True:
+            self._check_budget(messages)
+            await self.limiter.acquire()
+            started = self._clock()
+            began = started if began is None else began
+            body: dict[str, Any] = {}
+            wait: float | None = None
+            try:
+                body, status, headers, data = await self._post(messages, schema, sample)
+            except (OSError, TimeoutError, ValueError, _transport_error()) as error:
+                why = f"{self.spec.base_url}: {_words(error, limits.timeout_s)}"
+                self.limiter.refused(started=started, retry_after_s=None)
+            else:
+                if status == 200:
+                    said, why = self._read(data)
+                    if said is not None:
+                        self.limiter.succeeded()
+                        return said, body, self._clock() - started
+                elif status in _BUSY:
+                    wait = retry_after(headers)
+                    why = f"the endpoint answered with status {status}{self._excerpt(data)}"
+                    self.limiter.refused(started=started, retry_after_s=None if wait is None else min(wait, limits.budget_s))
+                else:
+                    dropped = refused_parameter(data.decode("utf-8", "replace"), body) if status in (400, 422) else None
+                    if dropped is not None and dropped not in self._without:
+                        self._without |= {dropped}
+                        continue
+                    self._refused(status, data)
+            finally:
+                self.limiter.release()
+            attempt += 1
+            if attempt > limits.retries:
+                raise Errored(f"no usable answer in {attempt} attempts; the last: {why}")
+            pause = wait if wait is not None else self._random.uniform(0, min(30.0, 0.25 * 2**attempt))
+            if self._clock() + pause - began > limits.budget_s:
+                raise Errored(f"no usable answer within the {limits.budget_s:g} s for one question; the last: {why}")
+            self._retries += 1
+            await asyncio.sleep(pause)
+
+    async def _post(self, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[dict[str, Any], int, Any, bytes]:
+        if self._dialect is None:
+            from assay.judging.litellm import post
+
+            return await post(self.spec, messages, schema, key=self._key, without=self._without, sample=sample)
+        assert self._session is not None
+        body = self._dialect.body(self.spec, messages, schema, without=self._without, sample=sample)
+        url = self.spec.base_url.rstrip("/") + self._dialect.path
+        # A redirect is not followed: it would carry the key, and the texts, to whoever it names.
+        async with self._session.post(url, data=json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), allow_redirects=False) as response:
+            self._calls += 1
+            data = await response.content.read(MAX_REPLY + 1) if response.content_length is None else await _whole(response)
+            while len(data) <= MAX_REPLY and not response.content.at_eof():
+                more = await response.content.read(MAX_REPLY + 1 - len(data))
+                data += more
+            if len(data) > MAX_REPLY:
+                raise ValueError(f"the reply is longer than {MAX_REPLY // 2**20} MiB")
+            return body, response.status, response.headers, data
+
+    def _read(self, data: bytes) -> tuple[Said | None, str]:
+        """What the endpoint said, or why it said nothing."""
+        from assay.files import parse_wide_json
+
+        try:
+            said = (self._dialect or DIALECTS["openai"]).read(parse_wide_json(data))
+        except InputError as error:
+            return None, error.message
+        except ValueError as error:
+            return None, f"the reply is no JSON ({error}){self._excerpt(data)}"
+        if said.input_tokens is None or said.output_tokens is None:
+            self._unpriced += 1
+        self._input += said.input_tokens or 0
+        self._output += said.output_tokens or 0
+        if self._key is not None and said.text is not None and self._key in said.text:
+            said = said._replace(text=said.text.replace(self._key, "[key]"))
+        return said, ""
+
+    def _refused(self, status: int, data: bytes) -> None:
+        """An answer that asking again cannot mend."""
+        text = f"the endpoint answered with status {status}{self._excerpt(data)}"
+        if status in _HOPELESS or 300 <= status < 400:
+            fix = {
+                401: f"Is the key in {self.spec.key_env or 'key_env'} right?",
+                403: "May this key use this model?",
+                404: f"Is there a model '{self.spec.model}' at {self.spec.base_url}?",
+            }.get(status, "Redirects are not followed: name the right address." if status < 400 else "")
+            raise NotEnoughEvidence("JDG-003", f"{text}.", where=self.spec.judge, fix=fix)
+        raise Errored(text)
+
+    def _excerpt(self, data: bytes) -> str:
+        text = " ".join(data[:400].decode("utf-8", "replace").split())[:200]
+        if self._key is not None:
+            text = text.replace(self._key, "[key]")
+        return f": {text!r}" if text else ""
+
+    def _check_budget(self, messages: list[dict[str, str]]) -> None:
+        limit = self.spec.limits.max_usd
+        if limit is None or self.spec.price is None:
+            return
+        # the request itself is counted as it would be sent, at three signs a token, with as long a reply as is allowed, and everything on its way likewise
+        price = self.spec.price
+        signs = sum(len(message["content"]) for message in messages)
+        one = (Decimal(signs) / 3 * Decimal(str(price.input_per_million)) + self.spec.max_tokens * Decimal(str(price.output_per_million))) / 1_000_000
+        spent = (self._cost() or Decimal(0)) + one * (self.limiter.in_flight + 1)
+        if spent > Decimal(str(limit)):
+            raise Errored(f"the budget of {limit} US dollars would be overdrawn; it was not asked")
+
+
+async def _whole(response: Any) -> bytes:
+    if response.content_length > MAX_REPLY:
+        raise ValueError(f"the reply is longer than {MAX_REPLY // 2**20} MiB")
+    data: bytes = await response.content.read(MAX_REPLY + 1)
+    return data
+
+
+def _transport_error() -> type[Exception]:
+    try:
+        from aiohttp import ClientError
+    except ImportError:
+        return OSError
+    return ClientError
+
+
+def _words(error: BaseException, timeout_s: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout_s:g} s"
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def _stored(entry: Entry) -> Said:
+    reply = entry.reply
+    return Said(*(reply.get(name) for name in Said._fields))

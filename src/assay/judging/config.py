@@ -1,0 +1,160 @@
+"""A judge described: which model answers where, at what price, within which limits. The key is never here, only the name of its variable.
+
+A description is a small YAML file, or the options of the command line. Anything that could carry a secret into a log or a report is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from assay import exact
+from assay.canon import digest
+from assay.errors import EvidenceError, Fault, ShelfError, UsageError
+from assay.records.evidence import Number
+from assay.records.reading import read_record
+
+if TYPE_CHECKING:
+    from assay.files import Document
+
+Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0)]
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class Price(_Part, frozen=True):
+    """US dollars for a million tokens."""
+
+    input_per_million: Number
+    output_per_million: Number
+
+
+class Limits(_Part, frozen=True):
+    """How hard a judge may be asked, and when to stop."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=1024)] = 16
+    timeout_s: Positive = 60.0
+    """For one attempt."""
+    retries: Annotated[int, Meta(ge=0, le=20)] = 6
+    budget_s: Positive = 300.0
+    """For one question with all its attempts and waits."""
+    max_usd: Number | None = None
+    """For one job. What is already on its way when it is reached is still paid."""
+    max_candidate_chars: Annotated[int, Meta(ge=1)] = 60_000
+    """A longer text is not judged at all, rather than in part."""
+
+
+class JudgeSpec(_Part, frozen=True):
+    """One judge."""
+
+    judge: Annotated[str, Meta(pattern=r"^\S+$")]
+    model: Annotated[str, Meta(pattern=r"\S")]
+    base_url: str = ""
+    api: Literal["openai", "anthropic", "litellm"] = "openai"
+    key_env: str | None = None
+    family: str | None = None
+    version: str | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = 0.0
+    """None leaves it out of the request."""
+    max_tokens: Annotated[int, Meta(ge=1)] = 700
+    seed: int | None = None
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    price: Price | None = None
+    limits: Limits = Limits()
+    proxy_from_environment: bool = False
+    allow_plain_http: bool = False
+
+    def identity(self) -> dict[str, Any]:
+        """What makes two answers answers of the same judge; limits and prices do not."""
+        return {
+            "api": self.api,
+            "base_url": self.base_url,
+            "model": self.model,
+            "version": self.version,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+            "structured": self.structured,
+        }
+
+    @property
+    def digest(self) -> str:
+        """The digest of the identity."""
+        return digest(self.identity())
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def load_judge(document: Document) -> JudgeSpec:
+    """A judge from its YAML file, or an error with every fault and its line."""
+    lines = {".".join(map(str, path)): line for path, line in (document.lines or {}).items()}
+    try:
+        spec = read_record(document, JudgeSpec, "JDG-001")
+    except EvidenceError as error:
+        for fault in error.faults:
+            fault.line = fault.line or lines.get(fault.path)
+        raise ShelfError("JDG-001", error.message, where=document.file, faults=error.faults) from None
+    faults = [Fault(message, code="JDG-001", file=document.file, line=lines.get(path), path=path, fix=fix) for path, message, fix in spec_faults(spec)]
+    if faults:
+        raise ShelfError("JDG-001", faults[0].message, where=document.file, faults=faults)
+    return spec
+
+
+def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
+    """What is wrong with a description beyond its shape: path, message, remedy."""
+    found: list[tuple[str, str, str]] = []
+    if spec.api != "litellm":
+        found += [("base_url", message, fix) for message, fix in _url_faults(spec)]
+    if spec.key_env is not None and not _NAME.fullmatch(spec.key_env):
+        # never print it: it may well be the key itself
+        found.append(("key_env", "is no name of an environment variable.", "Put the key into the environment and its name here."))
+    if spec.price is not None:
+        for name in ("input_per_million", "output_per_million"):
+            value = getattr(spec.price, name)
+            if not exact.is_number(value) or value < 0:
+                found.append((f"price.{name}", f"is {value!r}; a price is a number of at least 0.", ""))
+    if spec.limits.max_usd is not None and (not exact.is_number(spec.limits.max_usd) or spec.limits.max_usd < 0):
+        found.append(("limits.max_usd", f"is {spec.limits.max_usd!r}; it must be a number of at least 0.", ""))
+    if spec.limits.max_usd is not None and spec.price is None:
+        found.append(("limits.max_usd", "cannot be kept without a price.", "Add `price` with input_per_million and output_per_million."))
+    return found
+
+
+def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
+    try:
+        parts = urlsplit(spec.base_url)
+        port = parts.port
+    except ValueError:
+        return [("is no URL.", "Write it as http://host:port/v1 or https://host/v1.")]
+    if parts.username or parts.password or "@" in parts.netloc:
+        return [("holds a user or a password.", "Put the key into the environment and name it with `key_env`.")]
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return [(f"{spec.base_url[:200]!r} is no http or https URL.", "Write it as http://host:port/v1 or https://host/v1.")]
+    if parts.query or parts.fragment:
+        return [("has a query or a fragment, where keys tend to hide.", "Give the path only.")]
+    if parts.scheme == "http" and spec.key_env and parts.hostname not in _LOOPBACK and not spec.allow_plain_http:
+        return [("would send the key in clear text.", "Use https, or say `allow_plain_http: true` where the network is yours.")]
+    return []
+
+
+def key_of(spec: JudgeSpec) -> str | None:
+    """The key of a judge, from the environment; None where it needs none."""
+    if spec.key_env is None:
+        return None
+    key = os.environ.get(spec.key_env, "").strip()
+    if not key:
+        raise UsageError(
+            "JDG-002", f"the environment variable {spec.key_env} is not set or empty.", where=spec.judge, fix=f"export {spec.key_env}=... and run again."
+        )
+    if not key.isascii() or not key.isprintable():
+        raise UsageError("JDG-002", f"the value of {spec.key_env} holds signs that no header can carry.", where=spec.judge)
+    return key

@@ -1,0 +1,168 @@
+"""The dialects of model endpoints: how a request is written and how a reply is read. A new dialect is one more class here.
+
+A reply is hostile. Nothing is assumed of it but that it may be JSON; what it does not say is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from assay.errors import InputError
+from assay.judging.config import JudgeSpec
+
+DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
+"""Parts of a request that some models refuse; they are left out when a refusal names them, and the result says so."""
+
+
+class Said(NamedTuple):
+    """What an endpoint replied."""
+
+    text: str | None
+    refusal: str | None
+    finish: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    model: str | None
+
+
+class Dialect(Protocol):
+    """How one kind of endpoint is spoken to."""
+
+    path: str
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """The headers, with the key where there is one."""
+
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+        """The request."""
+
+    def read(self, tree: Any) -> Said:
+        """What a reply says. Raises `InputError` where it is not of this dialect."""
+
+
+class OpenAI:
+    """Chat completions, as most servers speak them."""
+
+    path = "/chat/completions"
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """A bearer token."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+        """Model, messages, and a JSON Schema that the reply must meet."""
+        made: dict[str, Any] = {"model": spec.model, "messages": messages}
+        made["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
+        if spec.temperature is not None and "temperature" not in without:
+            made["temperature"] = spec.temperature
+        if spec.seed is not None and "seed" not in without:
+            made["seed"] = spec.seed + sample
+        if "response_format" not in without and spec.structured != "none":
+            made["response_format"] = (
+                {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+                if spec.structured == "json_schema"
+                else {"type": "json_object"}
+            )
+        return made
+
+    def read(self, tree: Any) -> Said:
+        """The first choice's message."""
+        choices = tree.get("choices") if isinstance(tree, dict) else None
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise _foreign("chat completion", tree)
+        message = choices[0].get("message")
+        if not isinstance(message, dict):
+            raise _foreign("chat completion", tree)
+        usage = tree.get("usage") if isinstance(tree.get("usage"), dict) else {}
+        content = message.get("content")
+        if isinstance(content, list):  # parts
+            content = "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+        return Said(
+            content if isinstance(content, str) else None,
+            _text(message.get("refusal")),
+            _text(choices[0].get("finish_reason")),
+            _count(usage.get("prompt_tokens")),
+            _count(usage.get("completion_tokens")),
+            _text(tree.get("model")),
+        )
+
+
+class Anthropic:
+    """Messages, where the verdict comes as the input of a tool."""
+
+    path = "/messages"
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        """A key header and the version of the interface."""
+        return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
+
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+        """System text apart, and one tool whose input is the verdict."""
+        made: dict[str, Any] = {
+            "model": spec.model,
+            "max_tokens": spec.max_tokens,
+            "system": "\n".join(message["content"] for message in messages if message["role"] == "system"),
+            "messages": [message for message in messages if message["role"] != "system"],
+        }
+        if spec.temperature is not None and "temperature" not in without:
+            made["temperature"] = spec.temperature
+        if spec.structured == "json_schema" and "response_format" not in without:
+            made["tools"] = [{"name": "verdict", "description": "Give the verdict.", "input_schema": schema}]
+            made["tool_choice"] = {"type": "tool", "name": "verdict"}
+        return made
+
+    def read(self, tree: Any) -> Said:
+        """The input of the tool, or the text."""
+        content = tree.get("content") if isinstance(tree, dict) else None
+        if not isinstance(content, list):
+            raise _foreign("message", tree)
+        usage = tree.get("usage") if isinstance(tree.get("usage"), dict) else {}
+        tools = [part["input"] for part in content if isinstance(part, dict) and part.get("type") == "tool_use" and "input" in part]
+        texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+        text = encode(tools[0]) if len(tools) == 1 else "".join(texts) if texts else None
+        finish = _text(tree.get("stop_reason"))
+        return Said(
+            text,
+            "the model refused" if finish == "refusal" else None,
+            finish,
+            _count(usage.get("input_tokens")),
+            _count(usage.get("output_tokens")),
+            _text(tree.get("model")),
+        )
+
+
+def encode(tree: Any) -> str:
+    """A tree as JSON text."""
+    from json import dumps
+
+    return dumps(tree, ensure_ascii=False)
+
+
+DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
+
+
+def refused_parameter(message: str, sent: dict[str, Any]) -> str | None:
+    """The droppable part of a request that an error message names.
+
+    >>> refused_parameter("Unsupported value: 'temperature' does not support 0", {"temperature": 0})
+    'temperature'
+    """
+    lowered = message.lower()
+    for name in DROPPABLE:
+        words = {"response_format": ("response_format", "json_schema", "tool_choice"), "max_tokens": ("max_tokens",)}.get(name, (name,))
+        carried = name in sent or (name == "response_format" and "tools" in sent)
+        if carried and any(word in lowered for word in words):
+            return name
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _foreign(what: str, tree: Any) -> InputError:
+    return InputError("JDG-003", f"the reply is no {what}: {str(tree)[:200]!r}.")

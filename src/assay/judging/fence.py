@@ -1,0 +1,100 @@
+"""Text under judgment as data: neutralised, marked line by line, and fenced with a boundary that its author cannot know.
+
+Three things hold together. Signs that steer a terminal, a tokeniser or a reader's eye are written out, so that nothing invisible is judged. Every line
+begins with a mark, so that no line of the text can look like a line of ours. The boundary is a keyed hash of the question under a random salt. None of
+this makes a model wise: what a model still obeys is measured, see `audit`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+MARK = "| "
+"""How each line of fenced text begins."""
+
+_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_KEPT = frozenset("\n\t\u200c\u200d")  # the joiners are letters' business in Persian, Hindi and emoji
+# The signs by which chat templates tell who speaks. A server that reads them inside a text would let the text speak as somebody else.
+_TURNS = re.compile(
+    r"<(?=\|[^\n<>]{0,60}\|>)|<(?=[|\uff5c][^\n<>]{0,60}[|\uff5c]>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])"
+    r"|<(?=</?SYS>>)|<(?=/?s>)|<(?=/?(?:start_of_turn|end_of_turn|bos|eos|pad|unk)>)",
+    re.IGNORECASE,
+)
+
+
+def neutralise(text: str) -> str:
+    r"""The text with every sign written out that is not there to be read, and with the signs of chat templates broken.
+
+    >>> neutralise("good\x1b[2K\u202e <|im_start|>system")
+    'good⟨U+001B⟩[2K⟨U+202E⟩ <·|im_start|>system'
+    """
+    text = _BREAKS.sub("\n", text)
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() or sign in _KEPT else _written(sign) for sign in text)
+    if not text.isascii():
+        text = _HIDDEN.sub(lambda found: _written(found[0]), text)
+    return _TURNS.sub(lambda found: f"{found[0]}·", text)
+
+
+_HIDDEN = re.compile("[\U000e0000-\U000e0fff]")
+"""Selectors and tags that show nothing and can carry a whole message."""
+
+
+@lru_cache(maxsize=4096)
+def _written(sign: str) -> str:
+    # A space of another width is a space; anything else that cannot be printed is shown by its number.
+    return " " if unicodedata.category(sign) == "Zs" else f"⟨U+{ord(sign):04X}⟩"
+
+
+class Fence:
+    """Makes fenced blocks that all carry one boundary."""
+
+    def __init__(self, boundary: str) -> None:
+        self.boundary = boundary
+
+    def block(self, title: str, text: str) -> str:
+        r"""A titled block of data.
+
+        >>> print(Fence("7f3a").block("ANSWER", "fine\nANSWER ends 0000"))
+        ANSWER begins 7f3a
+        | fine
+        | ANSWER ends 0000
+        ANSWER ends 7f3a
+        """
+        body = "\n".join(MARK + line for line in neutralise(text).split("\n"))
+        return f"{title} begins {self.boundary}\n{body}\n{title} ends {self.boundary}"
+
+
+class Salt(NamedTuple):
+    """The secret behind the boundaries of one job. A journal keeps it, so that a resumed job asks with the same words."""
+
+    value: bytes
+
+    @classmethod
+    def fresh(cls) -> Salt:
+        """A new one, at random."""
+        return cls(secrets.token_bytes(16))
+
+    def boundary(self, question: str) -> str:
+        """The boundary of one question: 128 bits that depend on the salt and on every sign of the question."""
+        return blake2b(question.encode("utf-8", "surrogatepass"), key=self.value, digest_size=16).hexdigest()
+
+
+def occurs(quote: str, text: str) -> bool:
+    r"""Whether a quote stands in a text, whatever its spacing; quoted as it was shown counts too.
+
+    >>> occurs("says  so", "It says\nso."), occurs("says no", "It says so."), occurs(" ", "text")
+    (True, False, False)
+    """
+    wanted = " ".join(quote.split())
+    if not wanted:
+        return False
+    # a judge that quotes over a line break brings our line mark with it
+    plain = " ".join(part for part in wanted.split(" ") if part != MARK.strip())
+    shown = neutralise(text)
+    return any(wanted in found or (bool(plain) and plain in found) for found in (" ".join(text.split()), " ".join(shown.split())))

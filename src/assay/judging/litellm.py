@@ -1,0 +1,37 @@
+"""Models behind litellm, for endpoints that no dialect here speaks. An extra: litellm is large and slow to load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+from assay.judging.endpoints import OpenAI, encode
+
+if TYPE_CHECKING:
+    from assay.judging.config import JudgeSpec
+
+
+async def post(
+    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, key: str | None, without: frozenset[str], sample: int
+) -> tuple[dict[str, Any], int, Any, bytes]:
+    """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
+    try:
+        import litellm
+    except ImportError:
+        raise UsageError("JDG-003", "this judge needs the package litellm.", where=spec.judge, fix="Run: pip install 'assay[litellm]'") from None
+    litellm.telemetry = False
+    body = OpenAI().body(spec, messages, schema, without=without, sample=sample)
+    extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
+    if key is not None:
+        extra["api_key"] = key
+    try:
+        reply = await litellm.acompletion(**body, **extra, timeout=spec.limits.timeout_s, num_retries=0)
+    except litellm.exceptions.APIConnectionError as error:
+        raise OSError(str(error)[:300]) from None
+    except Exception as error:
+        status = getattr(error, "status_code", None)
+        if not isinstance(status, int):
+            raise
+        response = getattr(error, "response", None)
+        return body, status, getattr(response, "headers", {}) or {}, str(error).encode("utf-8", "replace")
+    return body, 200, {}, encode(reply.model_dump()).encode("utf-8", "replace")

@@ -1,0 +1,87 @@
+"""From what an endpoint said to a verdict, strictly: the asked shape, on the scale, with quotes that stand in the text; else no verdict, and why."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import jsonschema_rs
+import msgspec
+
+from assay.files import parse_json
+from assay.judging.fence import occurs
+from assay.judging.questions import PairQuestion, Question, RubricQuestion
+
+if TYPE_CHECKING:
+    from assay.judging.endpoints import Said
+
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Verdict(NamedTuple):
+    """A verdict that can be used: a score with its quotes, or the winner by name."""
+
+    score: int | None
+    quotes: tuple[str, ...]
+    winner: Literal["a", "b", "tie"] | None
+    place: str | None
+    """Where the winner stood: first, second, or tie."""
+
+
+class Read(NamedTuple):
+    """What a reply amounts to. Without a verdict, `fault` says why, and `mendable` whether asking to mend it makes sense."""
+
+    outcome: Literal["scored", "tie", "unparsable", "refused"]
+    verdict: Verdict | None
+    reason: str
+    fault: str | None
+    mendable: bool = False
+
+
+def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read:
+    """The verdict in a reply."""
+    if said.refusal is not None or said.finish in ("content_filter", "refusal"):
+        return Read("refused", None, "", f"the judge refused: {(said.refusal or said.finish or '')[:300]}")
+    if said.text is None or not said.text.strip():
+        return Read("unparsable", None, "", "the reply is empty.", mendable=True)
+    fenced = _FENCED.match(said.text)
+    text = fenced[1] if fenced else said.text
+    try:
+        tree = parse_json(text.strip().encode("utf-8", "replace"))
+    except ValueError as error:
+        cut = " It was cut off at its longest length." if said.finish in ("length", "max_tokens") else ""
+        return Read("unparsable", None, "", f"it is no JSON ({error}).{cut}", mendable=True)
+    fault = _shape_fault(tree, schema)
+    if fault is not None:
+        return Read("unparsable", None, "", fault, mendable=True)
+    if isinstance(question, PairQuestion):
+        place = tree["winner"]
+        return Read("tie" if place == "tie" else "scored", Verdict(None, (), question.winner(place), place), tree["reason"], None)
+    return _scored(tree, question)
+
+
+def _scored(tree: dict[str, Any], question: RubricQuestion) -> Read:
+    quotes = tuple(tree["quotes"])
+    for quote in quotes:
+        if not occurs(quote, question.candidate):
+            return Read("unparsable", None, "", f"the quote {quote[:80]!r} does not stand in the candidate.", mendable=True)
+    return Read("scored", Verdict(int(tree["score"]), quotes, None, None), tree["reason"], None)
+
+
+def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:
+    validator = _validator(_encode(schema))
+    try:
+        if validator.is_valid(tree):
+            return None
+        error = next(iter(validator.iter_errors(tree)))
+    except ValueError as problem:  # what no validator takes: a number beyond all measure
+        return f"it holds what cannot be checked ({problem})."
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
+    return f"{where or 'the reply'}: {error.message[:300]}."
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: bytes) -> Any:
+    return jsonschema_rs.validator_for(schema.decode())

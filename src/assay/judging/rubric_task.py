@@ -1,0 +1,168 @@
+"""Rubric scoring: each item, each criterion, each sample is one question; an item's raw score is the exact mean of its samples.
+
+A criterion has a raw score only when every sample of it was scored. Were the others left out, a judge that refuses bad answers would raise their mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from assay import exact
+from assay.errors import InputError
+from assay.judging.client import Answer, Client
+from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from assay.judging.items import Item
+    from assay.judging.questions import Example
+    from assay.scoring.rubric import Rubric, RubricCriterion
+
+T = TypeVar("T")
+R = TypeVar("R")
+OUTCOMES = ("scored", "tie", "unparsable", "refused", "errored")
+RAW_DIGITS = 6
+
+
+class Judged(NamedTuple):
+    """One criterion of one item, with all its samples."""
+
+    item: str
+    criterion: str
+    raw: Any
+    """The exact mean of the samples, or None."""
+    why: str | None
+    """Why there is no raw score."""
+    answers: tuple[Answer, ...]
+    group: str | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """As it stands in `assay.judgements/1`."""
+        samples = [
+            {
+                "outcome": answer.outcome,
+                "score": None if answer.verdict is None else answer.verdict.score,
+                "reason": answer.reason,
+                "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
+                "repaired": answer.repaired,
+                "cached": answer.cached,
+                "key": answer.key,
+            }
+            for answer in self.answers
+        ]
+        return {"id": self.item, "criterion": self.criterion, "raw": self.raw, "n": len(samples), "why": self.why, "group": self.group, "samples": samples}
+
+
+async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width: int) -> list[R]:
+    """Work on items, some at a time, results in their order. The first error ends all."""
+    found: dict[int, R] = {}
+    queue = iter(enumerate(items))
+
+    async def worker() -> None:
+        for index, item in queue:
+            found[index] = await work(item)
+
+    tasks = [asyncio.ensure_future(worker()) for _ in range(width)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return [found[index] for index in range(len(found))]
+
+
+def questions_of(
+    items: Sequence[Item], rubric: Rubric, *, only: Sequence[str] = (), examples: Mapping[str, tuple[Example, ...]] | None = None
+) -> list[tuple[Item, RubricCriterion, RubricQuestion]]:
+    """Every question that a rubric asks about every item."""
+    criteria = [criterion for criterion in rubric.criteria if not only or criterion.name in only]
+    if only and len(criteria) != len(set(only)):
+        lost = sorted(set(only) - {criterion.name for criterion in criteria})
+        raise InputError("JDG-011", f"the rubric {rubric.id} has no criterion '{lost[0]}'.", fix=f"It has {', '.join(item.name for item in rubric.criteria)}.")
+    shots = examples or {}
+    return [
+        (item, criterion, RubricQuestion(criterion, item.task, item.candidate, item.reference, shots.get(criterion.name, ())))
+        for item in items
+        for criterion in criteria
+    ]
+
+
+async def judge_rubric(client: Client, questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]], *, samples: int = 1) -> list[Judged]:
+    """Ask every question `samples` times."""
+
+    async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
+        item, criterion, question = work
+        answers = tuple([await client.ask(question, sample=sample) for sample in range(samples)])
+        raw, why = mean_of(answers)
+        return Judged(item.id, criterion.name, raw, why, answers, item.group)
+
+    return await spread(one, questions, width=2 * client.spec.limits.concurrency)
+
+
+def mean_of(answers: Sequence[Answer]) -> tuple[Any, str | None]:
+    """The mean score of answers, or why there is none."""
+    scores = [answer.verdict.score for answer in answers if answer.verdict is not None and answer.verdict.score is not None]
+    if len(scores) != len(answers):
+        first = next(answer for answer in answers if answer.verdict is None)
+        rest = f"{len(answers) - len(scores)} of {len(answers)} samples have no verdict; the first is" if len(answers) > 1 else "the judge's answer is"
+        return None, f"{rest} {first.outcome}: {first.reason}"
+    return exact_mean(scores), None
+
+
+def exact_mean(scores: Sequence[Any]) -> Any:
+    """The mean as a decimal that is exact to six places.
+
+    >>> exact_mean([4, 5]), exact_mean([4, 4]), exact_mean([4, 4, 5])
+    (Decimal('4.5'), 4, Decimal('4.333333'))
+    """
+    mean = sum(map(Fraction, scores), Fraction(0)) / len(scores)
+    if mean.denominator == 1:
+        return int(mean)
+    return Decimal(exact.quantise(mean.numerator, mean.denominator, RAW_DIGITS)).scaleb(-RAW_DIGITS).normalize()
+
+
+def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
+    """How many answers came out how; each outcome is named, also where there was none."""
+    found = Counter(answer.outcome for answer in answers)
+    return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
+
+
+def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric, *, model: str, version: str | None, replace: bool) -> list[dict[str, Any]]:
+    """The runs with the judge's scores in them, ready to be graded.
+
+    The rubric's name goes into the run, so that the scores are read on the rubric's scale wherever the run is graded. A run that names another rubric
+    and a score that is already there are refused: a criterion has one source.
+    """
+    by_item: dict[str, list[Judged]] = {}
+    for one in judged:
+        by_item.setdefault(one.item, []).append(one)
+    made = []
+    for item in items:
+        if item.run is None:
+            raise InputError("JDG-005", f"the item {item.id!r} is no run, so there is no run to write.", fix="Write the judgements with -o FILE.json instead.")
+        tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
+        named = tree["workflow"].get("rubric")
+        if named not in (None, rubric.id, rubric.rubric_id):
+            raise InputError("JDG-005", f"the run {item.id!r} is to be graded by the rubric {named}, and was judged by {rubric.id}.")
+        tree["workflow"]["rubric"] = rubric.id
+        scores = tree.setdefault("scores", {})
+        for one in by_item.get(item.id, ()):
+            if one.criterion in scores and not replace:
+                raise InputError(
+                    "JDG-005",
+                    f"the run {item.id!r} already has a score '{one.criterion}'.",
+                    fix="Say --replace to put the judge's in its place, or judge others with --criterion.",
+                )
+            source = {"kind": "llm", "name": model, "version": RUBRIC_PROMPT if version is None else f"{version} {RUBRIC_PROMPT}"}
+            scores[one.criterion] = {"raw": one.raw, "n": len(one.answers) if one.raw is not None else 0, "source": source}
+        tree["judge"] = {"model": model, "prompt_version": RUBRIC_PROMPT, **({} if version is None else {"version": version})}
+        made.append(tree)
+    return made
