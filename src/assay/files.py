@@ -262,6 +262,12 @@ def _decimal(text: str) -> Decimal | str:
     return Decimal(int(number)) if exponent > 0 else number.normalize(_EXACTLY) if number.adjusted() < 0 or number != int(number) else Decimal(int(number))
 
 
+def read_yaml(path: str) -> Document:
+    """The YAML document of a file."""
+    with open_input(path) as stream:
+        return parse_yaml(stream.read(MAX_YAML + 1), path)
+
+
 def parse_yaml(data: bytes, file: str) -> Document:
     """A YAML document with the line of each of its parts, or an error with every fault found."""
     import yaml  # a third of the cost of starting up, and not every command reads YAML

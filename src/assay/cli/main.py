@@ -15,6 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "rank": ("compare", "order runs or candidates by the tie-break rules"),
     "summary": ("compare", "the reporting bundle over many runs"),
     "measure": ("measure", "one family of metrics on files: retrieval, pass@k, tests, tool calls, text"),
+    "judge": ("judge", "models as judges: rubrics, pairs, panels; their biases, calibration, card and drift"),
     "exam": ("exam", "grade exams by their axes, gate them, break and mend their normalisation"),
     "schema": ("schema", "grade tool schemas: FlowMCP schemas and the tools of any MCP server"),
     "library": ("library", "list, show, check and publish profiles, policies and rubrics"),

@@ -12,6 +12,7 @@ import json
 import random
 import time
 from decimal import Decimal
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.canon import digest
@@ -20,7 +21,7 @@ from assay.judging.config import JudgeSpec, key_of, spec_faults
 from assay.judging.endpoints import DIALECTS, Said, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
-from assay.judging.questions import Question, boundary_of, repair
+from assay.judging.questions import Asked, Question, put, repair
 from assay.judging.replies import Verdict, read_verdict
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Client:
         self._dialect = DIALECTS.get(spec.api)
         self._random = random.Random(seed)  # noqa: S311  # jitter, no secret
         self._identity = spec.identity()
+        self._judge = spec.digest
         self._flying: dict[str, asyncio.Future[Said]] = {}
         self._without: frozenset[str] = frozenset()
         self._session: aiohttp.ClientSession | None = None
@@ -127,6 +129,11 @@ class Client:
             await self._session.close()
 
     @property
+    def width(self) -> int:
+        """How many items to work on at once, so that there is always a question waiting for a place."""
+        return 2 * self.spec.limits.concurrency
+
+    @property
     def usage(self) -> Usage:
         """What was asked and paid until now."""
         return Usage(
@@ -156,41 +163,34 @@ class Client:
         return answer
 
     async def _answer(self, question: Question, sample: int) -> Answer:
+        asked = put(question, self.journal.salt)
+        key = self.key(asked, sample=sample)
         longest = max(map(len, question.texts), default=0)
-        key = self.key(question, sample=sample)
         if longest > self.spec.limits.max_candidate_chars:
             why = f"a text of {longest:,} signs is longer than the {self.spec.limits.max_candidate_chars:,} this judge is given; it is not judged in part"
             return Answer("errored", None, why, key, False, False, None)
-        schema = question.schema()
-        messages = question.messages(boundary_of(question, self.journal.salt))
+        messages = asked.messages
         try:
-            said, cached = await self._said(key, question, messages, schema, sample)
-            found = read_verdict(said, question, schema)
+            said, cached = await self.said(key, question.prompt_version, messages, asked.schema, sample=sample)
+            found = read_verdict(said, question, asked.schema)
             repaired = False
             if found.fault is not None and found.mendable:
                 self._repairs += 1
                 repaired = True
                 mended = digest({"mends": key, "reply": said.text or "", "fault": found.fault})
-                said, again = await self._said(mended, question, repair(messages, said.text or "", found.fault), schema, sample)
-                cached = cached and again
-                found = read_verdict(said, question, schema)
+                again = repair(messages, said.text or "", found.fault)
+                said, also_cached = await self.said(mended, question.prompt_version, again, asked.schema, sample=sample)
+                cached = cached and also_cached
+                found = read_verdict(said, question, asked.schema)
         except Errored as error:
             self._fail()
             return Answer("errored", None, str(error), key, False, False, None)
         self._errors_in_a_row = 0
         return Answer(found.outcome, found.verdict, found.fault or found.reason, key, cached, repaired, said.model)
 
-    def key(self, question: Question, *, sample: int = 0) -> str:
-        """The digest of everything that decides the answer to a question."""
-        return digest(
-            {
-                "judge": self._identity,
-                "prompt_version": question.prompt_version,
-                "messages": question.messages(""),
-                "schema": question.schema(),
-                "sample": sample,
-            }
-        )
+    def key(self, asked: Asked, *, sample: int = 0) -> str:
+        """The digest of everything that decides the answer to a question: the judge, the words, the shape of the reply, the draw."""
+        return "sha256:" + sha256(f"{self._judge} {asked.digest} {sample}".encode()).hexdigest()
 
     def _fail(self) -> None:
         self._errors_in_a_row += 1
@@ -202,7 +202,7 @@ class Client:
                 fix="Look at the endpoint, then run again: what was answered is in the journal and is not asked again.",
             )
 
-    async def _said(self, key: str, question: Question, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[Said, bool]:
+    async def said(self, key: str, prompt_version: str, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, sample: int = 0) -> tuple[Said, bool]:
         """The reply to one request, from the journal, from the same request on its way, or from the endpoint."""
         stored = self.journal.get(key)
         if stored is not None:
@@ -218,7 +218,7 @@ class Client:
             self.journal.put(
                 Entry(
                     key,
-                    {"judge": self._identity, "prompt_version": question.prompt_version, "sample": sample, "body": body},
+                    {"judge": self._identity, "prompt_version": prompt_version, "sample": sample, "body": body},
                     {**said._asdict(), "latency_ms": round(took * 1000, 3)},
                 )
             )
@@ -231,7 +231,7 @@ class Client:
         finally:
             del self._flying[key]
 
-    async def _send(self, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[Said, dict[str, Any], float]:
+    async def _send(self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[Said, dict[str, Any], float]:
         limits = self.spec.limits
         attempt, why = 0, ""
         began: float | None = None
@@ -274,7 +274,7 @@ class Client:
             self._retries += 1
             await asyncio.sleep(pause)
 
-    async def _post(self, messages: list[dict[str, str]], schema: dict[str, Any], sample: int) -> tuple[dict[str, Any], int, Any, bytes]:
+    async def _post(self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[dict[str, Any], int, Any, bytes]:
         if self._dialect is None:
             from assay.judging.litellm import post
 

@@ -33,7 +33,7 @@ class Dialect(Protocol):
     def headers(self, key: str | None) -> dict[str, str]:
         """The headers, with the key where there is one."""
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
         """The request."""
 
     def read(self, tree: Any) -> Said:
@@ -49,7 +49,7 @@ class OpenAI:
         """A bearer token."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
         """Model, messages, and a JSON Schema that the reply must meet."""
         made: dict[str, Any] = {"model": spec.model, "messages": messages}
         made["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
@@ -57,7 +57,7 @@ class OpenAI:
             made["temperature"] = spec.temperature
         if spec.seed is not None and "seed" not in without:
             made["seed"] = spec.seed + sample
-        if "response_format" not in without and spec.structured != "none":
+        if schema is not None and "response_format" not in without and spec.structured != "none":
             made["response_format"] = (
                 {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
                 if spec.structured == "json_schema"
@@ -96,7 +96,7 @@ class Anthropic:
         """A key header and the version of the interface."""
         return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
 
-    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, without: frozenset[str], sample: int) -> dict[str, Any]:
+    def body(self, spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, without: frozenset[str], sample: int) -> dict[str, Any]:
         """System text apart, and one tool whose input is the verdict."""
         made: dict[str, Any] = {
             "model": spec.model,
@@ -106,7 +106,7 @@ class Anthropic:
         }
         if spec.temperature is not None and "temperature" not in without:
             made["temperature"] = spec.temperature
-        if spec.structured == "json_schema" and "response_format" not in without:
+        if schema is not None and spec.structured == "json_schema" and "response_format" not in without:
             made["tools"] = [{"name": "verdict", "description": "Give the verdict.", "input_schema": schema}]
             made["tool_choice"] = {"type": "tool", "name": "verdict"}
         return made

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def post(
-    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any], *, key: str | None, without: frozenset[str], sample: int
+    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, key: str | None, without: frozenset[str], sample: int
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
     try:

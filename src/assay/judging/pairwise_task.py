@@ -16,8 +16,9 @@ from assay.judging.rubric_task import spread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.judging.client import Answer, Client
+    from assay.judging.client import Answer
     from assay.judging.items import Pair
+    from assay.judging.rubric_task import Asker
 
 DEFINITION = "The better answer does what the task asks: it is correct, complete, and says nothing that is not so."
 Winner = Literal["a", "b", "tie"]
@@ -89,16 +90,16 @@ def first_order(pair_id: str, seed: int) -> Order:
     return "ab" if random.Random(f"{seed}:{pair_id}").random() < 0.5 else "ba"  # noqa: S311
 
 
-async def compare(client: Client, pairs: Sequence[Pair], *, seed: int = 0, definition: str = DEFINITION, first_sample: int = 0) -> list[Compared]:
+async def compare(client: Asker, pairs: Sequence[Pair], *, seed: int = 0, definition: str = DEFINITION, first_sample: int = 0) -> list[Compared]:
     """Compare every pair."""
 
     async def one(pair: Pair) -> Compared:
         return await compare_pair(client, pair, seed=seed, definition=definition, first_sample=first_sample)
 
-    return await spread(one, pairs, width=client.spec.limits.concurrency)
+    return await spread(one, pairs, width=client.width)
 
 
-async def compare_pair(client: Client, pair: Pair, *, seed: int, definition: str, first_sample: int = 0) -> Compared:
+async def compare_pair(client: Asker, pair: Pair, *, seed: int, definition: str, first_sample: int = 0) -> Compared:
     """One pair: both orders, and both again where they disagree."""
     order = first_order(pair.id, seed)
     orders: tuple[Order, Order] = (order, "ba" if order == "ab" else "ab")

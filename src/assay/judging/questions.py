@@ -6,9 +6,12 @@ before its verdict. All text that is not ours (the task, the reference, the cand
 
 from __future__ import annotations
 
+from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.canon import digest
+import msgspec
+
 from assay.errors import InputError
 from assay.judging.fence import Fence, neutralise
 
@@ -147,6 +150,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+@lru_cache(maxsize=1024)
 def _ours(text: str) -> str:
     """A text of a rubric on one line: it is trusted with what it says, not with how it is set."""
     return " ".join(neutralise(text).split())
@@ -172,14 +176,25 @@ def repair(messages: list[dict[str, str]], reply: str, fault: str) -> list[dict[
     ]
 
 
-def question_digest(question: Question) -> str:
+class Asked(NamedTuple):
+    """A question as it is sent: under its digest, and with the boundary that belongs to it."""
+
+    digest: str
     """What was asked, without boundary, model or time: the same question has the same digest."""
-    return digest({"prompt_version": question.prompt_version, "messages": question.messages(""), "schema": question.schema()})
+    messages: list[dict[str, str]]
+    schema: dict[str, Any]
+    boundary: str
 
 
-def boundary_of(question: Question, salt: Salt) -> str:
-    """The boundary for one question. It cannot stand in a text: the text would have to hold a hash of itself."""
-    found = salt.boundary("\x00".join(message["content"] for message in question.messages("")))
-    if any(found in text for text in question.texts):
+def put(question: Question, salt: Salt) -> Asked:
+    """A question in its final words. The boundary cannot stand in a text: the text would have to hold a hash of itself."""
+    schema = question.schema()
+    words = "\x00".join(message["content"] for message in question.messages(""))
+    boundary = salt.boundary(words)
+    if any(boundary in text for text in question.texts):
         raise InputError("JDG-005", "a text holds the boundary of its own question.", fix="Take a new journal: its salt is known to the author of the text.")
-    return found
+    told = b"\x00".join((question.prompt_version.encode(), _encode(schema), words.encode("utf-8", "surrogatepass")))
+    return Asked("sha256:" + sha256(told).hexdigest(), question.messages(boundary), schema, boundary)
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode

@@ -9,26 +9,37 @@ import asyncio
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from assay import exact
 from assay.errors import InputError
-from assay.judging.client import Answer, Client
+from assay.judging.client import Answer
 from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from assay.judging.items import Item
-    from assay.judging.questions import Example
+    from assay.judging.questions import Example, Question
     from assay.scoring.rubric import Rubric, RubricCriterion
 
 T = TypeVar("T")
 R = TypeVar("R")
 OUTCOMES = ("scored", "tie", "unparsable", "refused", "errored")
 RAW_DIGITS = 6
+
+
+class Asker(Protocol):
+    """Who answers questions: a client, or a file of answers."""
+
+    @property
+    def width(self) -> int:
+        """How many items to work on at once."""
+
+    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+        """The answer to a question."""
 
 
 class Judged(NamedTuple):
@@ -95,7 +106,7 @@ def questions_of(
     ]
 
 
-async def judge_rubric(client: Client, questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]], *, samples: int = 1) -> list[Judged]:
+async def judge_rubric(client: Asker, questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]], *, samples: int = 1) -> list[Judged]:
     """Ask every question `samples` times."""
 
     async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
@@ -104,7 +115,7 @@ async def judge_rubric(client: Client, questions: Sequence[tuple[Item, RubricCri
         raw, why = mean_of(answers)
         return Judged(item.id, criterion.name, raw, why, answers, item.group)
 
-    return await spread(one, questions, width=2 * client.spec.limits.concurrency)
+    return await spread(one, questions, width=client.width)
 
 
 def mean_of(answers: Sequence[Answer]) -> tuple[Any, str | None]:
