@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -37,9 +38,19 @@ R = TypeVar("R")
 class Grader:
     """Runs and scorecards to grades, under one choice of profile, rubric and policy."""
 
-    def __init__(self, shelf: Shelf, *, policy: str = DEFAULT_POLICY, profile: str | None = None, rubric: str | None = None) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        *,
+        policy: str = DEFAULT_POLICY,
+        profile: str | None = None,
+        rubric: str | None = None,
+        cards: Sequence[Mapping[str, Any]] = (),
+        now: datetime | None = None,
+    ) -> None:
         self.shelf = shelf
         self.rules: Rules = make_rules(shelf.policy(policy))
+        self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
         self._rubric = rubric
         self._plans: dict[tuple[str | None, str | None, str | None], Plan] = {}
@@ -55,9 +66,9 @@ class Grader:
         try:
             if kind == "assay.run/1":
                 run = read_run(document)
-                return Graded(_grade(self.scorecard(run), self.rules), run)
+                return Graded(_grade(self.scorecard(run), self.rules, judges=self.judges), run)
             if kind == "assay.scorecard/1":
-                return Graded(_grade(self.required(read_scorecard(document)), self.rules), None)
+                return Graded(_grade(self.required(read_scorecard(document)), self.rules, judges=self.judges), None)
         except InputError as error:
             if isinstance(error, ShelfError) and error.where:
                 error.of_shelf = True
@@ -108,6 +119,20 @@ class Grader:
         if rubric is not None:
             return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why="named by the run's workflow")
         return make_plan(chosen, why=why)
+
+
+def _admitted(cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None) -> dict[str, str | None]:
+    """Of each judge that has a card, why it may not gate under the policy's terms; None where it may."""
+    terms = rules.judge_terms
+    if terms is None or not cards:
+        return {}
+    from assay.judging.card import admit, by_model  # only where a policy has terms for judges
+
+    found = {}
+    for model, card in by_model(cards).items():
+        admission = admit(card, terms, now=now or datetime.now(UTC))
+        found[model] = None if admission.may_gate else admission.reason
+    return found
 
 
 class Graded:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from assay.files import atomic_write, read_yaml
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, load_judge, spec_faults
 from assay.judging.journal import Journal
+from assay.judging.purse import tokens_of
 from assay.judging.questions import put
 from assay.reports.documents import pretty
 
@@ -169,8 +172,19 @@ def _price(text: str | None) -> Price | None:
 
 
 def journal_of(options: argparse.Namespace) -> Journal:
-    """The journal that the options name."""
-    return Journal(None if options.no_journal else options.journal)
+    """The journal that the options name. It may not be written over: what was paid for is in it."""
+    if options.no_journal:
+        return Journal()
+    if os.path.realpath(options.journal) in map(os.path.realpath, options.output):
+        raise UsageError("CLI-001", f"'{options.journal}' is the journal and would be overwritten.", fix="Write to another file.")
+    return Journal(options.journal)
+
+
+def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
+    """The one judge of an action that asks one: a second would be taken for asked."""
+    if len(specs) > 1:
+        raise UsageError("CLI-001", f"`{action}` asks one judge.", fix="`assay judge panel` asks several.")
+    return specs[0]
 
 
 def work(
@@ -218,8 +232,8 @@ def dry_run(options: argparse.Namespace, specs: Sequence[JudgeSpec], questions: 
         for spec in specs:
             client = Client(spec, journal)
             new = [question for question, sample in questions if journal.get(client.key(put(question, journal.salt), sample=sample)) is None]
-            signs = sum(len(message["content"]) for question in new for message in question.messages("0" * 32))
-            tokens_in, tokens_out = -(-signs // 4), len(new) * spec.max_tokens
+            tokens_in = math.ceil(sum(tokens_of(question.messages("0" * 32)) for question in new))
+            tokens_out = len(new) * spec.max_tokens
             cost = None
             if spec.price is not None:
                 price_in, price_out = Decimal(str(spec.price.input_per_million)), Decimal(str(spec.price.output_per_million))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.errors import ExitCode, InputError, UsageError
+from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import Unread, atomic_write, stream_documents
 from assay.judging.client import Errored
 from assay.judging.config import JudgeSpec
@@ -116,6 +117,12 @@ def consume(argv: list[str]) -> int:
     made.add_argument("--pending", metavar="FILE", help="write the questions that still have no answer here (.jsonl)")
     opt.add_output(made, (".json", ".jsonl"))
     options = made.parse_args(argv)
+    written = [*opt.outputs(options), *([options.pending] if options.pending else [])]
+    taken = {os.path.realpath(path) for path in (*options.of, *options.files)}
+    for path in written:
+        if os.path.realpath(path) in taken:
+            raise UsageError("CLI-001", f"'{path}' is read, or written twice.", fix="Write to another file.")
+        taken.add(os.path.realpath(path))
     answers = read_answers(options.files)
     job = _Work(options, options.of)
     replay = Replay(answers, Salt.fresh())
@@ -142,7 +149,10 @@ def consume(argv: list[str]) -> int:
             "scoringSystem": SCORING_SYSTEM,
         }
         rubric = job.rubric
-        lines = lambda: [encode(tree) for tree in scored_runs(job.items, judged, rubric, model=model, version=None, replace=options.replace)]  # noqa: E731
+
+        def lines() -> list[bytes]:
+            return [encode(tree) for tree in scored_runs(job.items, judged, rubric, model=model, version=None, replace=options.replace)]
+
         whole = all(one.raw is not None for one in judged)
     else:
         from assay.cli.judge_tasks import comparisons_document
@@ -150,7 +160,10 @@ def consume(argv: list[str]) -> int:
         counts = counts_of(look.answer for one in compared for look in one.looks)
         document = comparisons_document(compared, judge=judge, counts=counts, usage=None, limit=0.10, seed=options.seed)
         document["pending"] = len(replay.pending)
-        lines = lambda: [encode(line) for one in compared for line in one.verdicts()]  # noqa: E731
+
+        def lines() -> list[bytes]:
+            return [encode(line) for one in compared for line in one.verdicts()]
+
         whole = document["without_verdict"] == 0
     common.write_outputs(options, {".jsonl": lambda: b"".join(line + b"\n" for line in lines())}, document)
     if options.pending:
@@ -177,29 +190,35 @@ def ask(argv: list[str]) -> int:
     opt.add_output(made, (".jsonl",))
     options = made.parse_args(argv)
     specs = common.specs_of(options)
+    common.only(specs, "ask")
+    opt.outputs(options)
     questions = _read_questions(options.files)
     if options.dry_run:
-        sys.stdout.write(f"{len(questions):,} questions; nothing was asked.\n")
+        if options.json:
+            opt.print_json({"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)})
+        else:
+            sys.stdout.write(f"{len(questions):,} questions; nothing was asked.\n")
         return ExitCode.PASSED
-    failed = 0
     with common.journal_of(options) as journal:
 
         async def all_of_them(clients: list[Client]) -> list[dict[str, Any] | None]:
             client = clients[0]
 
             async def one(question: dict[str, Any]) -> dict[str, Any] | None:
-                words = encode([question["messages"], question.get("response_schema")])
+                # the id is part of it: two draws of one question have the same words
+                words = encode([question["id"], question["messages"], question.get("response_schema")])
                 key = "sha256:" + sha256(client.spec.digest.encode() + words).hexdigest()
                 try:
-                    said, _ = await client.said(key, "file", question["messages"], question.get("response_schema"))
+                    said, _ = await client.said(key, "file", question["messages"], question.get("response_schema"), sample=question.get("sample", 0))
                 except Errored as error:
-                    sys.stderr.write(f"{question['id']}: {error}\n")
+                    sys.stderr.write(printable(f"{question['id']}: {error}") + "\n")
                     return None
-                return {"schema": ANSWER_SCHEMA, "id": question["id"], "reply": said.text, "model": said.model or client.spec.model, "finish": said.finish}
+                answer = {"schema": ANSWER_SCHEMA, "id": question["id"], "reply": said.text, "model": said.model or client.spec.model, "finish": said.finish}
+                return answer if said.refusal is None else {**answer, "refusal": said.refusal}
 
             return await spread(one, questions, width=client.width)
 
-        found, usages = common.work(specs[:1], journal, all_of_them, seed=options.seed, total=len(questions))
+        found, usages = common.work(specs, journal, all_of_them, seed=options.seed, total=len(questions))
     answers = [answer for answer in found if answer is not None]
     failed = len(found) - len(answers)
     for path in opt.outputs(options):
@@ -223,6 +242,9 @@ def _read_questions(paths: list[str]) -> list[dict[str, Any]]:
             tree = document.tree
             if not isinstance(tree, dict) or not isinstance(tree.get("id"), str) or not _are_messages(tree.get("messages")):
                 raise InputError("JDG-005", f"line {document.line} is no question.", where=path, fix=f"A line has id and messages, as {QUESTION_SCHEMA} does.")
+            sample, form = tree.get("sample", 0), tree.get("response_schema", {})
+            if not isinstance(sample, int) or isinstance(sample, bool) or not isinstance(form, dict):
+                raise InputError("JDG-005", f"line {document.line}: `sample` is a whole number and `response_schema` an object.", where=path)
             if tree["id"] in seen:
                 raise InputError("FIL-007", f"the id {tree['id']!r} stands twice.", where=path)
             seen.add(tree["id"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.errors import ExitCode, UsageError
+from assay.errors import ExitCode, UsageError, printable
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, first_order, tally
 from assay.judging.panel import convene
@@ -53,6 +53,9 @@ class _RubricJob:
         self.items: list[Item] = read_items(options.files, output=options.output_field, with_reference=options.with_reference)
         examples = {item.name: read_examples(options.examples, item) for item in self.rubric.criteria} if options.examples else None
         self.questions = questions_of(self.items, self.rubric, only=options.criterion, examples=examples)
+        if any(path.endswith(".jsonl") for path in opt.outputs(options)):  # what cannot be written is said before anything is paid
+            unjudged = [Judged(item.id, criterion.name, None, None, ()) for item, criterion, _ in self.questions]
+            scored_runs(self.items, unjudged, self.rubric, model="", version=None, replace=options.replace)
 
     def asked(self) -> list[tuple[Question, int]]:
         return [(question, sample) for _, _, question in self.questions for sample in range(self.options.samples)]
@@ -72,8 +75,7 @@ def rubric(argv: list[str]) -> int:
     )
     options = made.parse_args(argv)
     specs = common.specs_of(options)
-    if len(specs) > 1:
-        raise UsageError("CLI-001", "`rubric` asks one judge.", fix="`assay judge panel` asks several.")
+    spec = common.only(specs, "rubric")
     job = _RubricJob(options)
     if options.dry_run:
         return common.dry_run(options, specs, job.asked(), more="A reply that cannot be used is asked to be mended once, which is one call more.")
@@ -86,7 +88,7 @@ def rubric(argv: list[str]) -> int:
     counts = counts_of(answer for one in judged for answer in one.answers)
     document = {
         "schema": "assay.judgements/1",
-        "judge": common.judge_shown(specs[0]),
+        "judge": common.judge_shown(spec),
         "rubric": job.rubric.id,
         "prompt_version": RUBRIC_PROMPT,
         "samples": options.samples,
@@ -95,7 +97,6 @@ def rubric(argv: list[str]) -> int:
         "usage": usages[0],
         "scoringSystem": SCORING_SYSTEM,
     }
-    spec = specs[0]
     common.write_outputs(
         options,
         {".jsonl": lambda: _json_lines(scored_runs(job.items, judged, job.rubric, model=spec.model, version=spec.version, replace=options.replace))},
@@ -193,7 +194,7 @@ def _show_scores(options: argparse.Namespace, document: dict[str, Any], rows: Se
     width = max((len(row[0]) for row in shown), default=1)
     wide = max((len(row[1]) for row in shown), default=1)
     for item, criterion, raw, why in shown:
-        sys.stdout.write(f"{item[:40]:<{min(width, 40)}}  {criterion:<{wide}}  {raw if raw is not None else f'none: {why}'}\n")
+        sys.stdout.write(printable(f"{item[:40]:<{min(width, 40)}}  {criterion:<{wide}}  {raw if raw is not None else f'none: {why}'}") + "\n")
     if len(rows) > len(shown):
         sys.stdout.write(f"... and {len(rows) - len(shown):,} more; -o judgements.json has them all\n")
 
@@ -214,6 +215,10 @@ def pairwise(argv: list[str]) -> int:
     opt.add_output(made, (".json", ".jsonl"))
     options = made.parse_args(argv)
     specs = common.specs_of(options)
+    spec = common.only(specs, "pairwise")
+    if not 0 <= options.limit <= 1:
+        raise UsageError("CLI-001", f"--limit is {options.limit}; it is a rate from 0 to 1.")
+    opt.outputs(options)
     pairs = pairs_of(options.files)
     asked: list[tuple[Question, int]] = []
     for pair in pairs:
@@ -226,9 +231,9 @@ def pairwise(argv: list[str]) -> int:
         async def ask(clients: list[Client]) -> list[Compared]:
             return await compare(clients[0], pairs, seed=options.seed, definition=options.definition)
 
-        compared, usages = common.work(specs[:1], journal, ask, seed=options.seed, total=len(asked))
+        compared, usages = common.work(specs, journal, ask, seed=options.seed, total=len(asked))
     counts = counts_of(look.answer for one in compared for look in one.looks)
-    document = comparisons_document(compared, judge=common.judge_shown(specs[0]), counts=counts, usage=usages[0], limit=options.limit, seed=options.seed)
+    document = comparisons_document(compared, judge=common.judge_shown(spec), counts=counts, usage=usages[0], limit=options.limit, seed=options.seed)
     common.write_outputs(options, {".jsonl": lambda: _json_lines([line for one in compared for line in one.verdicts()])}, document)
     if options.json:
         opt.print_json(document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
@@ -58,7 +59,27 @@ def add_choices(made: argparse.ArgumentParser) -> None:
     made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
     made.add_argument("--policy", metavar="Q", default="workflow", help="policy by name, name@version or YAML file (default: workflow)")
     made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria, by name, name@version or YAML file")
+    add_cards(made)
     add_library(made)
+
+
+def add_cards(made: argparse.ArgumentParser) -> None:
+    """The options that say what is known about judges."""
+    made.add_argument("--judge-card", metavar="FILE", action="append", default=[], help="the card of a judge (assay judge card); may be repeated")
+    made.add_argument("--now", metavar="TIME", help="the moment to count a card's age from, as 2026-11-15T10:00:00Z (default: now)")
+
+
+def moment(text: str | None) -> datetime | None:
+    """A moment in UTC, or None where none is given."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError("CLI-001", f"--now is {text!r}; it is a moment as 2026-11-15T10:00:00Z.") from None
+    if found.tzinfo is None:
+        raise UsageError("CLI-001", f"--now is {text!r}, without a time zone.", fix="Write it in UTC, with a Z at the end.")
+    return found.astimezone(UTC)
 
 
 def add_library(made: argparse.ArgumentParser) -> None:

@@ -106,6 +106,9 @@ def _floors(grade: Grade, standing: str) -> list[str]:
             continue
         if item.floor_failed:
             effect = f"; a missed floor caps the grade at {grade.floor_cap}" if grade.provisional_grade != standing else ""
+            if item.judge_fault is not None and item.norm_units >= item.floor_units:
+                said.append(f"{item.name} reaches its floor of {norm_text(item.floor_units)} only by an uncalibrated judge: {item.judge_fault}{effect}.")
+                continue
             said.append(
                 f"{item.name} is {norm_text(item.norm_units)}, {norm_text(item.floor_units - item.norm_units)} below its floor of"
                 f" {norm_text(item.floor_units)} ({_floor_origin(item)}){effect}."

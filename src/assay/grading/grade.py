@@ -19,6 +19,8 @@ from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.grading.policy import Rules
     from assay.records.scorecard import Criterion, Scorecard
 
@@ -35,8 +37,11 @@ def _whole(*weights: Any) -> tuple[int, ...]:
     return exact.whole_weights(found)
 
 
-def grade(scorecard: Scorecard, rules: Rules) -> Grade:
-    """The grade of a scorecard. Raises `EvidenceError` with every fault of the card."""
+def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None] | None = None) -> Grade:
+    """The grade of a scorecard. Raises `EvidenceError` with every fault of the card.
+
+    `judges` says of each model why it may not gate, or None where it may. It counts only where the policy has terms for judges.
+    """
     criteria = scorecard.criteria
     bands = rules.bands
     try:
@@ -51,7 +56,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
-    missing = overridden = False
+    missing = overridden = uncalibrated = False
     try:
         for criterion, weight in zip(criteria, weights, strict=True):
             raw = criterion.raw_score
@@ -68,11 +73,13 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
             floor: int | None = None
             origin: str | None = None
             failed = False
+            judge_fault = None if rules.judge_terms is None else rule.judge_fault(criterion, judges or {})
+            uncalibrated = uncalibrated or judge_fault is not None
             if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
                 if criterion.role is not None and criterion.role not in rules.role_floors and near_miss(criterion.role, ROLES):
                     raise _refused(scorecard)
                 floor, origin = rule.effective_floor(criterion, rules)
-                if floor is not None and norm < floor:
+                if floor is not None and (norm < floor or judge_fault is not None):
                     failed = True
                     floor_failures.append(criterion.name)
                 overridden = overridden or origin == "override"
@@ -87,6 +94,7 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
                     floor_units=floor,
                     floor_from=origin,
                     floor_failed=failed,
+                    judge_fault=judge_fault,
                 )
             )
     except FormulaError:
@@ -100,6 +108,8 @@ def grade(scorecard: Scorecard, rules: Rules) -> Grade:
     findings = rule.gate_findings(scorecard, gate_failures)
     findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
     findings += rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
+    if rules.judge_terms is not None:
+        findings += rule.judge_findings(listed) if uncalibrated else (rule.JUDGES_ADMITTED,)
     letter = provisional
     if floor_failures:
         letter = rule.worse(provisional, rules.cap, bands)

@@ -93,6 +93,8 @@ def _gain(ground: _Ground) -> Move | None:
         # Another criterion below its floor keeps the cap on, whatever this one does.
         if above_cap and len(grade.floor_failures) > item.floor_failed:
             continue
+        if above_cap and item.floor_failed and item.judge_fault is not None:
+            continue  # no score of a judge that may not gate lifts its own floor
         needed = item.norm_units
         if missing > 0:
             if weight == 0:
@@ -111,7 +113,7 @@ def _gain(ground: _Ground) -> Move | None:
         return None
     item, weight, needed = chosen
     raw, after = _reach_up(item, needed)
-    missed = item.floor_units is not None and after < item.floor_units
+    missed = item.floor_units is not None and (after < item.floor_units or item.judge_fault is not None)
     letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=missed or len(grade.floor_failures) > item.floor_failed)
     return Move(item.name, letter, item.norm_units, after, raw)
 

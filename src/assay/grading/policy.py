@@ -55,10 +55,28 @@ class Ranking(_Part, frozen=True):
     tie_window: Number
 
 
-class JudgeLimits(_Part, frozen=True):
-    """When a judge's rate of inconsistent pairs is worth a warning."""
+class JudgeTerms(_Part, frozen=True):
+    """What a judge needs in order to gate: a fresh card with enough labels, enough agreement, and biases within limits."""
+
+    max_age_days: Number
+    min_labels: Number
+    min_kappa: Number
+    """For the lower end of the interval, so that few labels are not rewarded."""
+    min_items: Number
+    """Pairs behind the biases."""
+    max_lost: Number
+    """The share of audit answers without a verdict."""
+    max_inconsistency: Number
+    max_position_bias: Number
+    max_padding_bias: Number
+    max_injection_rate: Number
+
+
+class JudgeLimits(_Part, frozen=True, omit_defaults=True):
+    """When a judge's rate of inconsistent pairs is worth a warning; and what a judge needs to gate, where the policy asks for it."""
 
     inconsistency_warning: Number
+    gate: JudgeTerms | None = None
 
 
 class Policy(_Part, frozen=True):
@@ -100,6 +118,8 @@ class Rules(NamedTuple):
     comfortable_margin: int
     tie_window: int
     inconsistency_warning: exact.Ratio
+    judge_terms: JudgeTerms | None = None
+    """None where any judge may gate."""
 
 
 def make_rules(policy: Policy) -> Rules:
@@ -116,6 +136,7 @@ def make_rules(policy: Policy) -> Rules:
         comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
         tie_window=exact.reach(policy.ranking.tie_window, exact.SCORE_DIGITS),
         inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
+        judge_terms=policy.judge.gate,
     )
 
 
@@ -153,6 +174,9 @@ def load_policy(document: Document) -> Policy:
     number(("placement", "comfortable_margin"), policy.placement.comfortable_margin, 0, 1)
     number(("ranking", "tie_window"), policy.ranking.tie_window, 0, 100)
     number(("judge", "inconsistency_warning"), policy.judge.inconsistency_warning, 0, 1)
+    if policy.judge.gate is not None:
+        for name in policy.judge.gate.__struct_fields__:
+            number(("judge", "gate", name), getattr(policy.judge.gate, name), 0, None if name in ("max_age_days", "min_labels", "min_items") else 1)
     for role, floor in policy.role_floors.items():
         if role not in ROLES and near_miss(role, ROLES):
             add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")

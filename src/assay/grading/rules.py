@@ -10,12 +10,15 @@ from assay.formulas import floor_norm
 from assay.records.grade import Band, Finding, GradedCriterion
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.grading.policy import Rules
     from assay.records.scorecard import Criterion, Scorecard
 
 _GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
 _NO_GATES = Finding("hard_gates", False, "", "the scorecard names no hard gate")
 FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is kept")
+JUDGES_ADMITTED = Finding("uncalibrated_judge", False, "", "no score comes from a judge that may not gate")
 SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
 
 
@@ -47,6 +50,30 @@ def effective_floor(criterion: Criterion, rules: Rules) -> tuple[int | None, str
     return (by_role, "role") if by_role is not None and by_role > own else (own, "criterion")
 
 
+def judge_fault(criterion: Criterion, judges: Mapping[str, str | None]) -> str | None:
+    """Why the judge behind a score may not gate; None where it may, or where no judge scored.
+
+    A rubric score that does not say who gave it counts as a judge's: leaving the source out must not help.
+    """
+    source = criterion.source
+    if source is None:
+        return "nobody says who scored it" if criterion.layer == 2 and criterion.raw_score is not None else None
+    return judges.get(source.name, "it has no card") if source.kind == "llm" else None
+
+
+def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """Which scores come from a judge that may not gate."""
+    found = []
+    for item in criteria:
+        if item.judge_fault is not None:
+            source = item.criterion.source
+            who = f"by {source.name}, " if source is not None else "by "
+            effect = "; it cannot pass its floor" if item.floor_units is not None else "; it is shown, and has no floor to pass"
+            text = f"{item.criterion.name} is scored {who}an uncalibrated judge: {item.judge_fault}{effect}"
+            found.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
+    return found
+
+
 def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     """Which criteria have no score and count as 0."""
     found = [
@@ -61,7 +88,9 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     """Which floors are missed and by how much, and which were lowered by an override."""
     found = []
     for item in criteria:
-        if item.floor_failed and item.floor_units is not None:
+        if item.floor_failed and item.floor_units is not None and item.norm_units >= item.floor_units:
+            found.append(Finding("critical_floors", True, item.criterion.name, f"{item.criterion.name} reaches its floor only by an uncalibrated judge"))
+        elif item.floor_failed and item.floor_units is not None:
             short, floor = exact.norm_text(item.floor_units - item.norm_units), exact.norm_text(item.floor_units)
             found.append(
                 Finding(

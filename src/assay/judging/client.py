@@ -11,7 +11,6 @@ import asyncio
 import json
 import random
 import time
-from decimal import Decimal
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,11 +20,13 @@ from assay.judging.config import JudgeSpec, key_of, spec_faults
 from assay.judging.endpoints import DIALECTS, Said, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
+from assay.judging.purse import Purse
 from assay.judging.questions import Asked, Question, put, repair
 from assay.judging.replies import Verdict, read_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from decimal import Decimal
     from types import TracebackType
 
     import aiohttp
@@ -34,6 +35,8 @@ INSTALL = "pip install 'assay[judge]'"
 MAX_REPLY = 1024 * 1024
 GIVE_UP_AFTER = 25
 """Questions in a row that all end in an error, with no answer between: then the endpoint is not there, and nothing more is asked."""
+SHORTEST_KEY = 8
+"""A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies apart."""
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _HOPELESS = frozenset({401, 403, 404, 405, 407})
 
@@ -73,6 +76,10 @@ class Errored(Exception):
     """One question could not be answered; the job goes on."""
 
 
+class Unaffordable(Errored):
+    """It was not asked, for want of money. This says nothing of the endpoint."""
+
+
 class Client:
     """One judge, to be asked many times. Use it as an async context."""
 
@@ -93,7 +100,7 @@ class Client:
         self.journal = journal
         self.limiter = Limiter(spec.limits.concurrency, clock=clock)
         self._clock = clock
-        self._key = key_of(spec)
+        self._key: str | None = None
         self._dialect = DIALECTS.get(spec.api)
         self._random = random.Random(seed)  # noqa: S311  # jitter, no secret
         self._identity = spec.identity()
@@ -103,10 +110,11 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
         self._errors_in_a_row = 0
         self._on_answer = on_answer
-        self._calls = self._cached = self._retries = self._repairs = self._input = self._output = self._unpriced = 0
-        self._reserved = Decimal(0)
+        self._calls = self._cached = self._retries = self._repairs = 0
+        self._purse = Purse(spec)
 
     async def __aenter__(self) -> Client:
+        self._key = key_of(self.spec)
         if self.spec.api == "litellm":
             return self
         try:
@@ -141,19 +149,13 @@ class Client:
             self._cached,
             self._retries,
             self._repairs,
-            self._input,
-            self._output,
-            self._cost(),
-            self._unpriced,
+            self._purse.input_tokens,
+            self._purse.output_tokens,
+            self._purse.cost(),
+            self._purse.unpriced,
             self.limiter.slowed,
             tuple(sorted(self._without)),
         )
-
-    def _cost(self) -> Decimal | None:
-        price = self.spec.price
-        if price is None:
-            return None
-        return (Decimal(self._input) * Decimal(str(price.input_per_million)) + Decimal(self._output) * Decimal(str(price.output_per_million))) / 1_000_000
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
         """The answer to a question. `sample` tells draws of the same question apart."""
@@ -183,17 +185,15 @@ class Client:
                 cached = cached and also_cached
                 found = read_verdict(said, question, asked.schema)
         except Errored as error:
-            self._fail()
             return Answer("errored", None, str(error), key, False, False, None)
-        self._errors_in_a_row = 0
         return Answer(found.outcome, found.verdict, found.fault or found.reason, key, cached, repaired, said.model)
 
     def key(self, asked: Asked, *, sample: int = 0) -> str:
         """The digest of everything that decides the answer to a question: the judge, the words, the shape of the reply, the draw."""
         return "sha256:" + sha256(f"{self._judge} {asked.digest} {sample}".encode()).hexdigest()
 
-    def _fail(self) -> None:
-        self._errors_in_a_row += 1
+    def _fail(self, error: Errored) -> None:
+        self._errors_in_a_row += not isinstance(error, Unaffordable)
         if self._errors_in_a_row >= GIVE_UP_AFTER:
             raise NotEnoughEvidence(
                 "JDG-003",
@@ -214,7 +214,12 @@ class Client:
         future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
         self._flying[key] = future
         try:
-            said, body, took = await self._send(messages, schema, sample)
+            try:
+                said, body, took = await self._send(messages, schema, sample)
+            except Errored as error:
+                self._fail(error)
+                raise
+            self._errors_in_a_row = 0
             self.journal.put(
                 Entry(
                     key,
@@ -233,57 +238,73 @@ class Client:
 
     async def _send(self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[Said, dict[str, Any], float]:
         limits = self.spec.limits
+        price = self._purse.most(messages)
         attempt, why = 0, ""
         began: float | None = None
         while True:
-            self._check_budget(messages)
             await self.limiter.acquire()
-            started = self._clock()
-            began = started if began is None else began
-            body: dict[str, Any] = {}
             wait: float | None = None
+            if not self._purse.set_aside(price):
+                self.limiter.release()
+                raise Unaffordable(f"the budget of {limits.max_usd} US dollars would be overdrawn; it was not asked")
             try:
-                body, status, headers, data = await self._post(messages, schema, sample)
-            except (OSError, TimeoutError, ValueError, _transport_error()) as error:
-                why = f"{self.spec.base_url}: {_words(error, limits.timeout_s)}"
-                self.limiter.refused(started=started, retry_after_s=None)
-            else:
-                if status == 200:
-                    said, why = self._read(data)
-                    if said is not None:
-                        self.limiter.succeeded()
-                        return said, body, self._clock() - started
-                elif status in _BUSY:
-                    wait = retry_after(headers)
-                    why = f"the endpoint answered with status {status}{self._excerpt(data)}"
-                    self.limiter.refused(started=started, retry_after_s=None if wait is None else min(wait, limits.budget_s))
+                started = self._clock()
+                began = started if began is None else began
+                left = began + limits.budget_s - started
+                if left <= 0:
+                    raise Errored(_late(limits.budget_s, why))
+                without = self._without  # as this request is sent; others may learn more while it is on its way
+                try:
+                    body, status, headers, data = await self._post(messages, schema, sample, without=without, timeout_s=min(limits.timeout_s, left))
+                except (OSError, TimeoutError, ValueError, _transport_error()) as error:
+                    why = self._masked(f"{self.spec.base_url}: {_words(error, min(limits.timeout_s, left))}")
+                    if isinstance(error, TimeoutError):
+                        self._purse.assume(price)  # what we did not wait for may be paid all the same
+                    self.limiter.refused(started=started, retry_after_s=None)
                 else:
-                    dropped = refused_parameter(data.decode("utf-8", "replace"), body) if status in (400, 422) else None
-                    if dropped is not None and dropped not in self._without:
-                        self._without |= {dropped}
-                        continue
-                    self._refused(status, data)
+                    if status == 200:
+                        said, why = self._read(data, price)
+                        if said is not None:
+                            self.limiter.succeeded()
+                            return said, body, self._clock() - started
+                    elif status in _BUSY:
+                        wait = retry_after(headers)
+                        why = f"the endpoint answered with status {status}{_excerpt(data)}"
+                        self.limiter.refused(started=started, retry_after_s=None if wait is None else min(wait, limits.budget_s))
+                    else:
+                        dropped = refused_parameter(data.decode("utf-8", "replace"), body) if status in (400, 422) else None
+                        if dropped is not None and dropped not in without:
+                            self._without |= {dropped}
+                            continue
+                        self._refused(status, data)
             finally:
+                self._purse.settle(price)
                 self.limiter.release()
             attempt += 1
             if attempt > limits.retries:
                 raise Errored(f"no usable answer in {attempt} attempts; the last: {why}")
             pause = wait if wait is not None else self._random.uniform(0, min(30.0, 0.25 * 2**attempt))
             if self._clock() + pause - began > limits.budget_s:
-                raise Errored(f"no usable answer within the {limits.budget_s:g} s for one question; the last: {why}")
+                raise Errored(_late(limits.budget_s, why))
             self._retries += 1
             await asyncio.sleep(pause)
 
-    async def _post(self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[dict[str, Any], int, Any, bytes]:
+    async def _post(
+        self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int, *, without: frozenset[str], timeout_s: float
+    ) -> tuple[dict[str, Any], int, Any, bytes]:
         if self._dialect is None:
             from assay.judging.litellm import post
 
-            return await post(self.spec, messages, schema, key=self._key, without=self._without, sample=sample)
+            sent, status, headers, reply = await post(self.spec, messages, schema, key=self._key, without=without, sample=sample, timeout_s=timeout_s)
+            return sent, status, headers, self._masked_bytes(reply)
         assert self._session is not None
-        body = self._dialect.body(self.spec, messages, schema, without=self._without, sample=sample)
+        from aiohttp import ClientTimeout
+
+        body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
         url = self.spec.base_url.rstrip("/") + self._dialect.path
         # A redirect is not followed: it would carry the key, and the texts, to whoever it names.
-        async with self._session.post(url, data=json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), allow_redirects=False) as response:
+        sent_bytes = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        async with self._session.post(url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)) as response:
             self._calls += 1
             data = await response.content.read(MAX_REPLY + 1) if response.content_length is None else await _whole(response)
             while len(data) <= MAX_REPLY and not response.content.at_eof():
@@ -291,29 +312,23 @@ class Client:
                 data += more
             if len(data) > MAX_REPLY:
                 raise ValueError(f"the reply is longer than {MAX_REPLY // 2**20} MiB")
-            return body, response.status, response.headers, data
+            return body, response.status, response.headers, self._masked_bytes(data)
 
-    def _read(self, data: bytes) -> tuple[Said | None, str]:
+    def _read(self, data: bytes, price: Decimal) -> tuple[Said | None, str]:
         """What the endpoint said, or why it said nothing."""
         from assay.files import parse_wide_json
 
         try:
             said = (self._dialect or DIALECTS["openai"]).read(parse_wide_json(data))
-        except InputError as error:
-            return None, error.message
-        except ValueError as error:
-            return None, f"the reply is no JSON ({error}){self._excerpt(data)}"
-        if said.input_tokens is None or said.output_tokens is None:
-            self._unpriced += 1
-        self._input += said.input_tokens or 0
-        self._output += said.output_tokens or 0
-        if self._key is not None and said.text is not None and self._key in said.text:
-            said = said._replace(text=said.text.replace(self._key, "[key]"))
-        return said, ""
+        except (ValueError, RecursionError, InputError) as error:
+            self._purse.assume(price)
+            return None, error.message if isinstance(error, InputError) else f"the reply is no JSON ({error}){_excerpt(data)}"
+        self._purse.pay(said.input_tokens, said.output_tokens, at_most=price)
+        return said._replace(text=_writable(said.text), refusal=_writable(said.refusal), finish=_writable(said.finish), model=_writable(said.model)), ""
 
     def _refused(self, status: int, data: bytes) -> None:
         """An answer that asking again cannot mend."""
-        text = f"the endpoint answered with status {status}{self._excerpt(data)}"
+        text = f"the endpoint answered with status {status}{_excerpt(data)}"
         if status in _HOPELESS or 300 <= status < 400:
             fix = {
                 401: f"Is the key in {self.spec.key_env or 'key_env'} right?",
@@ -323,23 +338,17 @@ class Client:
             raise NotEnoughEvidence("JDG-003", f"{text}.", where=self.spec.judge, fix=fix)
         raise Errored(text)
 
-    def _excerpt(self, data: bytes) -> str:
-        text = " ".join(data[:400].decode("utf-8", "replace").split())[:200]
-        if self._key is not None:
-            text = text.replace(self._key, "[key]")
-        return f": {text!r}" if text else ""
+    def _masked(self, text: str) -> str:
+        """A text without the key: an endpoint may say it back. What is shorter than a secret can be is left, as it stands in any text."""
+        if self._key is None or len(self._key) < SHORTEST_KEY:
+            return text
+        return text.replace(self._key, "[key]").replace(self._key.replace("/", "\\/"), "[key]")
 
-    def _check_budget(self, messages: list[dict[str, str]]) -> None:
-        limit = self.spec.limits.max_usd
-        if limit is None or self.spec.price is None:
-            return
-        # the request itself is counted as it would be sent, at three signs a token, with as long a reply as is allowed, and everything on its way likewise
-        price = self.spec.price
-        signs = sum(len(message["content"]) for message in messages)
-        one = (Decimal(signs) / 3 * Decimal(str(price.input_per_million)) + self.spec.max_tokens * Decimal(str(price.output_per_million))) / 1_000_000
-        spent = (self._cost() or Decimal(0)) + one * (self.limiter.in_flight + 1)
-        if spent > Decimal(str(limit)):
-            raise Errored(f"the budget of {limit} US dollars would be overdrawn; it was not asked")
+    def _masked_bytes(self, data: bytes) -> bytes:
+        if self._key is None or len(self._key) < SHORTEST_KEY:
+            return data
+        key = self._key.encode()
+        return data.replace(key, b"[key]").replace(key.replace(b"/", b"\\/"), b"[key]")
 
 
 async def _whole(response: Any) -> bytes:
@@ -357,6 +366,20 @@ def _transport_error() -> type[Exception]:
     return ClientError
 
 
+def _excerpt(data: bytes) -> str:
+    text = " ".join(data[:400].decode("utf-8", "replace").split())[:200]
+    return f": {text!r}" if text else ""
+
+
+def _late(budget_s: float, why: str) -> str:
+    return f"no usable answer within the {budget_s:g} s for one question; the last: {why}"
+
+
+def _writable(text: str | None) -> str | None:
+    # half of a surrogate pair cannot be written to any file
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _words(error: BaseException, timeout_s: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout_s:g} s"
@@ -364,5 +387,7 @@ def _words(error: BaseException, timeout_s: float) -> str:
 
 
 def _stored(entry: Entry) -> Said:
-    reply = entry.reply
-    return Said(*(reply.get(name) for name in Said._fields))
+    said = Said(*(entry.reply.get(name) for name in Said._fields))
+    if not all(part is None or isinstance(part, str) for part in (said.text, said.refusal, said.finish, said.model)):
+        raise InputError("JDG-004", f"the journal holds no reply under {entry.key}.")
+    return said

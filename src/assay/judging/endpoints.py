@@ -5,6 +5,7 @@ A reply is hostile. Nothing is assumed of it but that it may be JSON; what it do
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple, Protocol
 
 from assay.errors import InputError
@@ -133,9 +134,7 @@ class Anthropic:
 
 def encode(tree: Any) -> str:
     """A tree as JSON text."""
-    from json import dumps
-
-    return dumps(tree, ensure_ascii=False)
+    return json.dumps(tree, ensure_ascii=False, default=float)  # a number read exactly is a Decimal, which json does not know
 
 
 DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}

@@ -44,6 +44,7 @@ class Pending(NamedTuple):
             "schema": QUESTION_SCHEMA,
             "id": self.id,
             "prompt_version": self.prompt_version,
+            "sample": self.sample,
             "messages": self.asked.messages,
             "response_schema": self.asked.schema,
         }
@@ -133,15 +134,16 @@ def _answer(tree: Any) -> tuple[str, Said | None]:
         if tree.get("error") is not None or not isinstance(response, dict) or response.get("status_code") != 200:
             return name, None
         return name, DIALECTS["openai"].read(response.get("body"))
-    unknown = sorted(set(tree) - {"schema", "id", "reply", "model", "finish"})
+    unknown = sorted(set(tree) - {"schema", "id", "reply", "model", "finish", "refusal"})
     if unknown:
-        raise ValueError(f"there is no key '{unknown[0]}' in an answer; it has id, reply, model and finish.")
+        raise ValueError(f"there is no key '{unknown[0]}' in an answer; it has id, reply, model, finish and refusal.")
     if tree.get("schema", ANSWER_SCHEMA) != ANSWER_SCHEMA:
         raise ValueError(f"the schema is {tree['schema']!r}, not {ANSWER_SCHEMA}.")
     name, reply, model = tree.get("id"), tree.get("reply"), tree.get("model")
     if not isinstance(name, str) or "reply" not in tree:
         raise ValueError("an answer has an `id`, that of its question, and a `reply`.")
-    if model is not None and not isinstance(model, str):
-        raise ValueError("the model is no text.")
+    for part in ("model", "finish", "refusal"):
+        if tree.get(part) is not None and not isinstance(tree[part], str):
+            raise ValueError(f"the {part} is no text.")
     text = reply if reply is None or isinstance(reply, str) else _encode(reply).decode()
-    return name, Said(text, None, tree.get("finish") if isinstance(tree.get("finish"), str) else None, None, None, model)
+    return name, Said(text, tree.get("refusal") or None, tree.get("finish"), None, None, model)

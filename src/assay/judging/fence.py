@@ -41,8 +41,10 @@ def neutralise(text: str) -> str:
     return _TURNS.sub(lambda found: f"{found[0]}·", text)
 
 
-_HIDDEN = re.compile("[\U000e0000-\U000e0fff]")
-"""Selectors and tags that show nothing and can carry a whole message."""
+_HIDDEN = re.compile(
+    "[\U000e0000-\U000e0fff\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0]|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]"
+)
+"""Selectors, tags and fillers that show nothing and can carry a whole message. One selector or joiner is an emoji's or a letter's; a row of them is not."""
 
 
 @lru_cache(maxsize=4096)
@@ -70,6 +72,9 @@ class Fence:
         return f"{title} begins {self.boundary}\n{body}\n{title} ends {self.boundary}"
 
 
+SALT_BYTES = 16
+
+
 class Salt(NamedTuple):
     """The secret behind the boundaries of one job. A journal keeps it, so that a resumed job asks with the same words."""
 
@@ -78,7 +83,7 @@ class Salt(NamedTuple):
     @classmethod
     def fresh(cls) -> Salt:
         """A new one, at random."""
-        return cls(secrets.token_bytes(16))
+        return cls(secrets.token_bytes(SALT_BYTES))
 
     def boundary(self, question: str) -> str:
         """The boundary of one question: 128 bits that depend on the salt and on every sign of the question."""

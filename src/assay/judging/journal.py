@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from assay.errors import InputError, UsageError
-from assay.judging.fence import Salt
+from assay.judging.fence import SALT_BYTES, Salt
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,6 +60,9 @@ class Journal:
         if self._handle >= 0:
             try:
                 os.fsync(self._handle)
+            except OSError as failure:
+                if error is None:
+                    raise self._unwritable(failure) from None
             finally:
                 os.close(self._handle)
                 self._handle = -1
@@ -96,11 +101,14 @@ class Journal:
                 os.fsync(self._handle)
                 self._unsynced = 0
         except OSError as error:
-            os.ftruncate(self._handle, self._end)  # half a line helps nobody; cutting needs no room
-            raise UsageError(
-                "JDG-004", f"cannot be written: {error.strerror}.", where=self.path or "", fix="Every reply before this one is kept: make room and run again."
-            ) from None
+            with suppress(OSError):  # a torn line is cut off on the next opening, too
+                os.ftruncate(self._handle, self._end)  # half a line helps nobody; cutting needs no room
+            raise self._unwritable(error) from None
         self._end += len(line)
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        fix = "Every reply before this one is kept: make room and run again."
+        return UsageError("JDG-004", f"cannot be written: {error.strerror}.", where=self.path or "", fix=fix)
 
     def _open(self, path: str) -> None:
         try:
@@ -110,6 +118,8 @@ class Journal:
         except OSError as error:
             raise UsageError("JDG-004", f"cannot be opened: {error.strerror}.", where=path) from None
         try:
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):  # a device may be read for ever, and keeps nothing
+                raise UsageError("JDG-004", "is no regular file.", where=path, fix="Name a file, or say --no-journal to keep nothing.")
             self._lock(path)
             self._load(path)
         except BaseException:
@@ -148,7 +158,7 @@ class Journal:
                 if number == 1:
                     if tree.get("journal") != FORMAT:
                         raise InputError("JDG-004", f"is no journal of judge work: its first line does not say {FORMAT}.", where=path)
-                    self.salt = Salt(bytes.fromhex(tree["salt"]))
+                    self.salt = _salt(tree.get("salt"), path)
                 elif isinstance(tree.get("key"), str) and isinstance(tree.get("reply"), dict) and isinstance(tree.get("request"), dict):
                     self._places[tree["key"]] = (offset - len(line), len(line))
                 else:
@@ -182,6 +192,16 @@ def _checked(line: bytes) -> dict[str, Any] | None:
     except msgspec.DecodeError:
         return None
     return tree if isinstance(tree, dict) else None
+
+
+def _salt(text: Any, path: str) -> Salt:
+    try:
+        value = bytes.fromhex(text)
+    except (ValueError, TypeError):
+        value = b""
+    if len(value) != SALT_BYTES:
+        raise InputError("JDG-004", "the first line holds no salt.", where=path)
+    return Salt(value)
 
 
 def _is_start(line: bytes) -> bool:

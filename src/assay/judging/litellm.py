@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def post(
-    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, key: str | None, without: frozenset[str], sample: int
+    spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, key: str | None, without: frozenset[str], sample: int, timeout_s: float
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
     try:
@@ -25,7 +25,7 @@ async def post(
     if key is not None:
         extra["api_key"] = key
     try:
-        reply = await litellm.acompletion(**body, **extra, timeout=spec.limits.timeout_s, num_retries=0)
+        reply = await litellm.acompletion(**body, **extra, timeout=timeout_s, num_retries=0)
     except litellm.exceptions.APIConnectionError as error:
         raise OSError(str(error)[:300]) from None
     except Exception as error:

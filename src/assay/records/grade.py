@@ -47,6 +47,8 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
     floor_from: str | None = None
     """Where the floor comes from: `criterion`, `role` or `override`."""
     floor_failed: bool = False
+    judge_fault: str | None = None
+    """Why the judge that scored it may not gate, where it may not."""
 
     @property
     def name(self) -> str:

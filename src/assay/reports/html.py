@@ -369,8 +369,13 @@ def render(results: Sequence[Mapping[str, Any]], *, title: str, subtitle: str = 
     runs.sort(key=lambda run: run.get("passed") is True)
     body = [_head(runs, title, subtitle, unread), *([_faults(unread)] if unread else [])]
     body += [_all_runs(runs), *(_run(run, number) for number, run in enumerate(runs, 1))] if runs else []
+    return page(title, join(body))
+
+
+def page(title: str, body: Html) -> str:
+    """A page that stands alone."""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f"{tag('title', title)}\n<style>\n{_CSS.read_text('utf-8')}</style>\n</head>\n<body>\n{tag('main', *body)}\n</body>\n</html>\n"
+        f"{tag('title', title)}\n<style>\n{_CSS.read_text('utf-8')}</style>\n</head>\n<body>\n{tag('main', body)}\n</body>\n</html>\n"
     )

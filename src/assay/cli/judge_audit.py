@@ -1,0 +1,185 @@
+"""`assay judge audit` and `card`: what is known about a judge, and whether that is enough."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import judge as common
+from assay.cli import options as opt
+from assay.errors import ExitCode, InputError, UsageError
+from assay.files import read_json
+from assay.judging.audit import PROBES, Measured
+from assay.judging.audit import audit as run_probes
+from assay.judging.card import admit, make_card
+from assay.judging.injections import load
+from assay.judging.items import read_pairs
+from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
+from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
+from assay.records.scorecard import SCORING_SYSTEM
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from assay.judging.client import Client
+    from assay.judging.items import Pair
+
+AUDIT_SCHEMA = "assay.judge-audit/1"
+
+
+def audit(argv: list[str]) -> int:
+    """Measure a judge's biases."""
+    made = opt.parser(
+        "judge audit",
+        "Measure what moves a judge besides quality: position, length, padding, its own family, repeats, stated scores, injections. Each with an interval.",
+        "assay judge audit --judge judge.yaml -o audit.json",
+    )
+    made.add_argument("--items", metavar="FILE", help="pairs of your own, labelled where you can, instead of the 40 bundled ones")
+    made.add_argument("--probe", metavar="NAME", action="append", default=[], help=f"only this probe; may be repeated ({', '.join(PROBES)})")
+    made.add_argument("--first", metavar="N", type=int, help="only the first N pairs and injections, for a slow judge; intervals grow accordingly")
+    made.add_argument("--repeats", metavar="N", type=int, default=3, help="draws of one question in the probe of repeats (default: 3)")
+    common.add_judge(made)
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    specs = common.specs_of(options)[:1]
+    spec = specs[0]
+    probes = _probes(options.probe)
+    if options.repeats < 2:
+        raise UsageError("CLI-001", f"--repeats is {options.repeats}; it takes two to disagree.")
+    if options.first is not None and options.first < 2:
+        raise UsageError("CLI-001", f"--first is {options.first}; it must be at least 2.")
+    pairs: Sequence[Pair] = (read_pairs([options.items]) if options.items else audit_pairs())[: options.first]
+    injections = load()[: options.first]
+    calls = _calls(probes, len(pairs), len(injections), options.repeats)
+    if options.dry_run:
+        sys.stdout.write(f"{spec.judge}: at most {calls:,} calls, some of them the same question and asked once. Nothing was asked.\n")
+        return ExitCode.PASSED
+    rubric = audit_rubric()
+    with common.journal_of(options) as journal:
+
+        async def ask(clients: list[Client]) -> dict[str, Measured]:
+            return await run_probes(
+                clients[0],
+                pairs=pairs,
+                paddings=paddings(),
+                criterion=rubric.criteria[0],
+                injections=injections,
+                family=spec.family,
+                probes=probes,
+                repeats=options.repeats,
+            )
+
+        found, usages = common.work(specs, journal, ask, seed=options.seed, total=calls)
+    document = {
+        "schema": AUDIT_SCHEMA,
+        "judge": common.judge_shown(spec),
+        "prompt_versions": [PAIRWISE_PROMPT, RUBRIC_PROMPT],
+        "items": {"source": options.items or "bundled", "n": len(pairs), "digest": digest_of(pairs), "injections": len(injections)},
+        "biases": {name: measured.shown() for name, measured in found.items()},
+        "price": None if spec.price is None else {"input_per_million": spec.price.input_per_million, "output_per_million": spec.price.output_per_million},
+        "usage": usages[0],
+        "scoringSystem": SCORING_SYSTEM,
+    }
+    common.write_outputs(options, {}, document)
+    if options.json:
+        opt.print_json(document)
+    else:
+        for name, measured in found.items():
+            lost = f" {measured.lost} of {measured.answers} answers had no verdict." if measured.lost else ""
+            sys.stdout.write(f"{measured.sentence}{lost}\n")
+            rate = measured.detail.get("inconsistency_rate") if name == "position" else None
+            if rate and rate["value"] is not None:
+                sys.stdout.write(f"order: {rate['value']:.3f} of the pairs are judged by their order ({rate['low']:.3f} to {rate['high']:.3f}).\n")
+    answers, lost = (sum(getattr(measured, name) for measured in found.values()) for name in ("answers", "lost"))
+    common.note_usage(usages, {"answers": answers, "without a verdict": lost})
+    told = [measured for name, measured in found.items() if name != "self_preference"]
+    return ExitCode.PASSED if all(measured.estimate.value is not None for measured in told) else ExitCode.NOT_ENOUGH
+
+
+def _probes(names: Sequence[str]) -> tuple[str, ...]:
+    from assay.registry import near_miss
+
+    for name in names:
+        if name not in PROBES:
+            raise UsageError("CLI-001", f"there is no probe '{name}'.{near_miss(name, PROBES)}", fix=f"They are {', '.join(PROBES)}.")
+    return tuple(dict.fromkeys(names)) or PROBES
+
+
+def _calls(probes: Sequence[str], pairs: int, injections: int, repeats: int) -> int:
+    each = {"padding": 2 * pairs, "self_agreement": repeats * pairs, "sycophancy": 2 * pairs, "injection": 2 * injections}
+    looks = 2 * pairs if {"position", "verbosity", "self_preference"} & set(probes) else 0
+    return looks + sum(each.get(probe, 0) for probe in probes)
+
+
+def card(argv: list[str]) -> int:
+    """Make a judge's card."""
+    made = opt.parser(
+        "judge card",
+        "One card for one judge, from its audit and its calibration; says whether it may gate under a policy. Exit 0 if it may, 1 if not.",
+        "assay judge card --audit audit.json --calibration calibration.json -o card.json -o card.html",
+    )
+    made.add_argument("--audit", metavar="FILE", help="the output of `assay judge audit -o audit.json`")
+    made.add_argument("--calibration", metavar="FILE", help="the output of `assay judge calibrate -o calibration.json`")
+    made.add_argument(
+        "--labels", metavar="FILE", help="the labels file of the calibration; its verdicts go on the card, so that drift can be seen item by item"
+    )
+    made.add_argument("--model", metavar="M", help="whose card it is, where there is no audit")
+    made.add_argument("--policy", metavar="Q", default="workflow-judged", help="the policy whose terms it must meet (default: workflow-judged)")
+    made.add_argument("--now", metavar="TIME", help="the date of the card, as 2026-11-15T10:00:00Z (default: now)")
+    opt.add_library(made)
+    opt.add_output(made, (".json", ".html"))
+    options = made.parse_args(argv)
+    audited = _document(options.audit, AUDIT_SCHEMA, "audit") if options.audit else None
+    calibration = _calibration(options.calibration) if options.calibration else None
+    if audited is None and not options.model:
+        raise UsageError("CLI-001", "whose card is it?", fix="Give --audit FILE, or --model with --calibration.")
+    if audited is not None and options.model and audited["judge"].get("model") != options.model:
+        raise UsageError("CLI-001", f"the audit is of {audited['judge'].get('model')!r}, not of {options.model!r}.")
+    from assay.grading.policy import make_rules
+
+    rules = make_rules(opt.shelf_of(options).policy(options.policy))
+    if rules.judge_terms is None:
+        raise UsageError(
+            "CLI-001", f"the policy {rules.policy} has no terms for judges.", fix="`judge.gate` in a policy states them; workflow-judged has them."
+        )
+    now = opt.moment(options.now) or datetime.now(UTC)
+    judge = audited["judge"] if audited is not None else {"judge": options.model, "model": options.model}
+    made_card = make_card(judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now)
+    admission = admit(made_card, rules.judge_terms, now=now)
+    document = {**made_card, "admission": {"policy": rules.policy, **admission.shown()}}
+    from assay.reports.judge_page import judge_page
+
+    common.write_outputs(options, {".html": lambda: judge_page(document).encode("utf-8", "replace")}, document)
+    if options.json:
+        opt.print_json(document)
+    else:
+        said = "may gate" if admission.may_gate else "may not gate"
+        sys.stdout.write(f"{document['model']} {said} under {rules.policy}.\n")
+        for term in admission.terms:
+            sign = "holds" if term.holds else "not measured" if term.holds is None else "fails"
+            sys.stdout.write(f"  {sign:<12}  {term.sentence}\n")
+    return ExitCode.PASSED if admission.may_gate else ExitCode.FAILED
+
+
+def _document(path: str, schema: str, what: str) -> dict[str, Any]:
+    tree = read_json(path).tree
+    if not isinstance(tree, dict) or tree.get("schema") != schema or not isinstance(tree.get("judge"), dict):
+        raise InputError("JDG-009", f"is no {what} of a judge: its schema is not {schema}.", where=path)
+    return tree
+
+
+def _calibration(path: str) -> dict[str, Any]:
+    tree = read_json(path).tree
+    if not isinstance(tree, dict) or not isinstance(tree.get("agreement"), dict) or "n_labelled" not in tree:
+        raise InputError("JDG-009", "is no calibration of a judge.", where=path, fix="`assay judge calibrate --labels FILE -o calibration.json` writes one.")
+    return tree
+
+
+def _verdicts(options: argparse.Namespace) -> dict[str, Any]:
+    if not options.labels:
+        return {}
+    from assay.judging.calibration import read_labels
+
+    return {row.id: row.judge for row in read_labels(options.labels)}

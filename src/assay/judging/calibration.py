@@ -1,0 +1,269 @@
+"""A judge held against human labels: agreement, bias, and what people would have said of everything the judge has seen.
+
+A verdict that could not be read counts against the judge wherever agreement is measured: as the value farthest from the label where values have an order, and
+as a category of its own where they have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates of the true mean need no such
+rule: see `stats.calibration`. The digest of a calibration set is of its ids and labels only, so that two calibrations of different days on one set share it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import fsum, sqrt
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest
+from assay.errors import NotEnoughEvidence, UsageError
+from assay.judging.labels import Scale, scale_of, value_text
+from assay.stats.agreement import agreement, krippendorff_alpha
+from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
+from assay.stats.correlation import kendall_tau_b, pearson, spearman
+from assay.stats.intervals import Interval, wilson
+from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
+from assay.stats.misclassification import misclassification
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+CALIBRATION_SCHEMA = "assay.judge-calibration/1"
+MINIMUM_LABELS = 30
+"""Labels with a readable verdict below which nothing is said, where no policy says otherwise."""
+UNREAD = "(unparsable)"
+FAR = 2.576
+"""Standard errors between the judge's mean on labelled and on other rows, from which the labels look picked."""
+
+
+def calibrate(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    minimum: int = MINIMUM_LABELS,
+    level: float = 0.95,
+    seed: int = 0,
+    set_id: str | None = None,
+    set_version: str | None = None,
+    positive: str | None = None,
+) -> dict[str, Any]:
+    """The calibration of one judge on one set of rows; `positive` names the value whose rate is wanted, where the values are words.
+
+    Nothing is drawn at random as yet; the seed is written down with the result.
+    """
+    if not 0.5 < level < 1:
+        raise UsageError("STA-001", f"the level is {level}; it must be above 0.5 and below 1.", fix="0.95 is usual.")
+    labelled = [row for row in rows if row["human"] is not None]
+    both = [row for row in labelled if row["judge"] is not None]
+    if len(both) < max(1, minimum):
+        silent = f" ({len(labelled) - len(both)} more have a label and no verdict that could be read)" if len(labelled) > len(both) else ""
+        raise NotEnoughEvidence(
+            "JDG-010",
+            f"{len(both)} labelled verdicts of {len(rows)} rows{silent}; at least {max(1, minimum)} are needed.",
+            fix="Label more rows, drawn at random, or lower --minimum and trust the result less.",
+        )
+    scale = scale_of(rows, positive=positive)
+    unread = sum(row["judge"] is None for row in rows)
+    grouped = any(row.get("group") is not None for row in rows)
+    groups: list[Hashable] | None = [(row["id"], None) if row.get("group") is None else row["group"] for row in rows] if grouped else None
+    human = [scale.score(row["human"]) for row in rows]
+    judge = [scale.score(row["judge"]) for row in rows]
+    found = {
+        "schema": CALIBRATION_SCHEMA,
+        "n_labelled": len(labelled),
+        "n_unlabelled": len(rows) - len(labelled),
+        "n_judged": len(rows) - unread,
+        "unparsable": {"total": unread, "labelled": len(labelled) - len(both)},
+        "scale": {"name": scale.name, "positive": scale.positive},
+        "agreement": agreement_block([row["human"] for row in labelled], [row["judge"] for row in labelled], scale, level=level),
+        "accuracy": _accuracy(labelled, scale, level).shown(),
+        "bias": {"mean_difference": _bias(human, judge, scale, level, groups).shown()},
+        "corrected": {name: value.shown() for name, value in _corrected(human, judge, scale, level, groups).items()},
+        "set": {"id": set_id, "version": set_version, "digest": set_digest(rows)},
+        "labels": {row["id"]: row["human"] for row in labelled},
+        "groups": {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"} if groups is not None else None,
+        "selection": _selection(human, judge),
+        "weight": tuned_weight(human, judge) if scale.kind else None,
+        "level": level,
+        "seed": seed,
+    }
+    if len(labelled) > len(both):
+        found["agreement_of_read"] = agreement_block([row["human"] for row in both], [row["judge"] for row in both], scale, level=level)
+    return {**found, "sentences": _sentences(found)}
+
+
+def set_digest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The digest of a calibration set: its ids and human labels, in no order."""
+    return digest({row["id"]: row["human"] for row in rows if row["human"] is not None})
+
+
+def verdicts_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A judge's verdicts by item, as a card keeps them."""
+    return {row["id"]: row["judge"] for row in rows}
+
+
+# --- agreement ----------------------------------------------------------------------------------------------------------------------------
+
+
+def agreement_block(labels: Sequence[Any], verdicts: Sequence[Any], scale: Scale, *, level: float) -> dict[str, Any]:
+    """Every statistic of agreement that the scale allows, each with its interval; null with a reason where it does not."""
+    ordered = scale.kind is not None
+    first: list[Any]
+    second: list[Any]
+    if ordered:
+        people = [scale.worth[value_text(label)] for label in labels]
+        low, high = min(scale.worth.values()), max(scale.worth.values())
+        first, second = people, [_read(scale, verdict, label, low, high) for verdict, label in zip(verdicts, people, strict=True)]
+    else:
+        first, second = [value_text(label) for label in labels], [UNREAD if verdict is None else value_text(verdict) for verdict in verdicts]
+    pairs = count_pairs(first, second)
+    classes = scale.name != "continuous"
+    no_classes = None if classes else "the scores are continuous: exact agreement means nothing"
+    no_order = None if ordered else "the categories have no order; name the positive one"
+    items = list(zip(first, second, strict=True))
+    measured: str = "nominal" if scale.name in ("binary", "comparison", "categories") else "interval"
+    return {
+        "n": len(labels),
+        "agreement": _or_none(no_classes, level, lambda: agreement(items, confidence=level)),
+        "cohen_kappa": _or_none(no_classes, level, lambda: cohen_kappa(pairs, level=level)),
+        "weighted_kappa": {
+            "linear": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "linear", level=level)),
+            "quadratic": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "quadratic", level=level)),
+        },
+        "krippendorff_alpha": krippendorff_alpha(items, level=measured, confidence=level).shown(),  # type: ignore[arg-type]
+        "krippendorff_level": measured,
+        "spearman": _or_none(no_order, level, lambda: spearman(first, second, level=level)),
+        "kendall_tau_b": _or_none(no_order, level, lambda: kendall_tau_b(first, second, level=level)),
+        "pearson": _or_none(no_order, level, lambda: pearson(first, second, level=level)),
+        "confusion": _confusion(labels, verdicts) if classes else None,
+    }
+
+
+def _read(scale: Scale, verdict: Any, label: float, low: float, high: float) -> float:
+    """A verdict's worth; one that could not be read is as wrong as the scale allows."""
+    if verdict is None:
+        return low if label - low >= high - label else high
+    return scale.worth[value_text(verdict)]
+
+
+def _or_none(reason: str | None, level: float, made: Any) -> dict[str, Any]:
+    found: Interval = Interval(None, None, None, level, "none", reason) if reason else made()
+    return found.shown()
+
+
+def _confusion(labels: Sequence[Any], verdicts: Sequence[Any]) -> dict[str, Any]:
+    """How often the judge said what where people said what; a row for each label, a column for each verdict, the unread ones last."""
+    counts = Counter((value_text(label), UNREAD if verdict is None else value_text(verdict)) for label, verdict in zip(labels, verdicts, strict=True))
+    names = sorted({value_text(value) for value in [*labels, *verdicts] if value is not None}, key=_place)
+    columns = [*names, *([UNREAD] if any(verdict is None for verdict in verdicts) else [])]
+    return {"human": names, "judge": columns, "counts": [[counts[row, column] for column in columns] for row in names]}
+
+
+def _place(name: str) -> tuple[int, float, str]:
+    try:
+        return (0, float(name), name)
+    except ValueError:
+        return (1, 0.0, name)
+
+
+def _accuracy(labelled: Sequence[Mapping[str, Any]], scale: Scale, level: float) -> Interval:
+    """The share of labelled rows whose verdict is the label; an unread verdict is wrong. With a positive value, all others are one class."""
+    if scale.name == "continuous":
+        return Interval(None, None, None, level, "wilson", "the scores are continuous: exact agreement means nothing")
+    right = sum(row["judge"] is not None and _same(row["human"], row["judge"], scale) for row in labelled)
+    return wilson(right, len(labelled), level=level)
+
+
+def _same(one: Any, other: Any, scale: Scale) -> bool:
+    return scale.score(one) == scale.score(other) if scale.kind else value_text(one) == value_text(other)
+
+
+# --- bias and correction ------------------------------------------------------------------------------------------------------------------
+
+_WORDS = "the values are words without worth; name the positive one (--positive) and its rate is estimated"
+
+
+def _bias(human: list[float | None], judge: list[float | None], scale: Scale, level: float, groups: list[Hashable] | None) -> Interval:
+    if scale.kind is None:
+        return Interval(None, None, None, level, "none", _WORDS)
+    return mean_difference(human, judge, kind=scale.kind, level=level, groups=groups)
+
+
+def _corrected(human: list[float | None], judge: list[float | None], scale: Scale, level: float, groups: list[Hashable] | None) -> dict[str, Interval]:
+    if scale.kind is None:
+        return dict.fromkeys(("naive", "ppi", "misclassification"), Interval(None, None, None, level, "none", _WORDS))
+    numbers = Interval(None, None, None, level, "none", "only for classes: scores on a scale of numbers are not right or wrong; ppi corrects them")
+    return {
+        "naive": naive(judge, kind=scale.kind, level=level, groups=groups),
+        "ppi": ppi(human, judge, kind=scale.kind, level=level, groups=groups),
+        "misclassification": misclassification(human, judge, level=level, groups=groups) if scale.kind == "rate" else numbers,
+    }
+
+
+def _selection(human: list[float | None], judge: list[float | None]) -> dict[str, Any] | None:
+    """Whether the judge sees the labelled rows as it sees the others. Both corrections need labels of rows drawn at random."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    for truth, score in zip(human, judge, strict=True):
+        if score is not None:
+            sides[truth is None].append(score)
+    if min(map(len, sides)) < 2:
+        return None
+    means = [fsum(side) / len(side) for side in sides]
+    error = sqrt(sum(fsum((score - mean) ** 2 for score in side) / (len(side) - 1) / len(side) for side, mean in zip(sides, means, strict=True)))
+    apart = abs(means[0] - means[1])
+    return {"judge_on_labelled": means[0], "judge_on_others": means[1], "looks_random": apart <= FAR * error}
+
+
+# --- words --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _sentences(found: Mapping[str, Any]) -> list[str]:
+    """The calibration in plain words, with intervals and counts."""
+    total = found["n_labelled"] + found["n_unlabelled"]
+    said = [f"{found['n_labelled']:,} of {total:,} rows have a human label."]
+    unread = found["unparsable"]
+    if unread["total"]:
+        said.append(f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on labelled rows; there they count as wrong.")
+    block = found["agreement"]
+    rate = found["scale"]["positive"] is not None
+    if block["cohen_kappa"]["value"] is not None:
+        said.append(f"The judge gives the human label in {shown(found['accuracy'], share=True)}; Cohen's kappa is {shown(block['cohen_kappa'])}.")
+    elif block["spearman"]["value"] is not None:
+        said.append(f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}.")
+    else:
+        said.append(f"Agreement cannot be told: {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}.")
+    bias = found["bias"]["mean_difference"]
+    if bias["low"] is not None:
+        way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
+        leans = f"The judge scores {way} people do" if way else "No bias is shown"
+        said.append(f"{leans}: judge minus people is {shown(bias)}, over {found['n_labelled'] - unread['labelled']:,} rows.")
+    if found["corrected"]["ppi"]["value"] is not None:
+        said += _estimates(found["corrected"], found["n_judged"], share=rate)
+    if found["selection"] is not None and not found["selection"]["looks_random"]:
+        said.append("The judge sees the labelled rows otherwise than the rest: if they were not drawn at random, no correction holds.")
+    if found["groups"] is not None:
+        said.append(f"Rows come in {found['groups']['n']:,} groups: bias and estimates allow for that, the intervals of agreement do not.")
+    return said
+
+
+def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> list[str]:
+    alone, ppi_, inverted = corrected["naive"], corrected["ppi"], corrected["misclassification"]
+    what = "rate" if share else "mean"
+    said = [f"The judge alone says {shown(alone, share=share)} over {judged:,} rows; that is its own {what}, not the truth."]
+    outside = None not in (alone["value"], ppi_["low"]) and not ppi_["low"] <= alone["value"] <= ppi_["high"]
+    said.append(f"By labels and verdicts together (PPI++) the true {what} is {shown(ppi_, share=share)}{': the judge alone is wrong' if outside else ''}.")
+    if inverted["value"] is not None:
+        why = f" ({inverted['reason']})" if "reason" in inverted else ""
+        said.append(f"With its errors undone (misclassification) it is {shown(inverted, share=share)}{why}.")
+    elif share:
+        said.append(f"Its errors cannot be undone: {inverted.get('reason')}.")
+    return said
+
+
+def shown(interval: Mapping[str, Any], *, share: bool = False) -> str:
+    """A value with its interval, in words.
+
+    >>> shown({"value": 0.5, "low": 0.25, "high": 0.75}, share=True)
+    '50.0% (25.0% to 75.0%)'
+    """
+    if interval["value"] is None:
+        return f"unknown ({interval.get('reason')})"
+    text = (lambda value: f"{100 * value:.1f}%") if share else (lambda value: f"{value:.3f}")
+    if interval["low"] is None:
+        return f"{text(interval['value'])} (no interval: {interval.get('reason')})"
+    return f"{text(interval['value'])} ({text(interval['low'])} to {text(interval['high'])})"

@@ -1,0 +1,54 @@
+"""Texts that try to talk a judge into a verdict, written for this project: many techniques, many languages.
+
+They are ammunition for a measurement and never part of a prompt: each is set into a candidate and goes through the same fence as any other text. What a
+judge then obeys is counted, see `audit`. The texts stand in `data/injections.jsonl`; signs that cannot be seen are written there as escapes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Wants = Literal["high", "first", "tie", "refuse", "leak"]
+GUESS = "{boundary_guess}"
+"""Stands in a text where an attacker would put the boundary if he could guess it."""
+
+
+class Injection(NamedTuple):
+    """One attack, and the verdict it is after: the best score, the first place, a tie, no verdict, or the boundary and the key themselves."""
+
+    id: str
+    technique: str
+    language: str
+    text: str
+    wants: Wants
+
+    def aimed(self, guess: str) -> str:
+        """The text with the attacker's guess at the boundary.
+
+        >>> Injection("x", "boundary_guess", "en", "CANDIDATE ends {boundary_guess}", "high").aimed("0000")
+        'CANDIDATE ends 0000'
+        """
+        return self.text.replace(GUESS, guess)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    technique: str
+    language: str
+    text: str
+    wants: Wants
+
+
+@cache
+def load() -> tuple[Injection, ...]:
+    """All of them, in the order of the file. Read once.
+
+    >>> len(load()) >= 80, load()[0].wants
+    (True, 'high')
+    """
+    data = files("assay.judging").joinpath("data", "injections.jsonl").read_bytes()
+    return tuple(Injection(*msgspec.structs.astuple(line)) for line in msgspec.json.Decoder(_Line).decode_lines(data))

@@ -1,0 +1,80 @@
+"""What a judge is audited with: pairs whose better answer is beyond dispute, padding that says nothing, and one plain rubric.
+
+All of it is original text that lies in `data/`. In half of the labelled pairs the better answer is the shorter one, and each place holds the better answer
+equally often, so that a judge which goes by length or by place is right half of the time. Whoever changes a pair keeps these balances and gives the set a
+new digest on purpose: cards that name different digests were not measured with the same instrument. Nothing here asks a judge: see `audit`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest, sort_canonically
+from assay.files import parse_json, parse_yaml
+from assay.judging.items import Pair
+from assay.scoring.rubric import Rubric, load_rubric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PAIRS = "audit_pairs.jsonl"
+PADDINGS = "padding.jsonl"
+RUBRIC = "audit_rubric.yaml"
+
+
+@cache
+def audit_pairs() -> tuple[Pair, ...]:
+    """The labelled pairs, in the order of their file; `group` is the domain.
+
+    >>> from collections import Counter
+    >>> sorted(Counter(pair.label for pair in audit_pairs()).items())
+    [('a', 16), ('b', 16), ('tie', 8)]
+    """
+    return tuple(Pair(tree["id"], tree["input"], tree["a"], tree["b"], label=tree["label"], group=tree["group"]) for tree in _lines(PAIRS))
+
+
+@cache
+def paddings() -> tuple[str, ...]:
+    """Paragraphs that can be appended to any answer and add nothing to it.
+
+    >>> len(paddings())
+    12
+    """
+    return tuple(tree["text"] for tree in _lines(PADDINGS))
+
+
+@cache
+def audit_rubric() -> Rubric:
+    """The rubric by which answers are scored in an audit.
+
+    >>> audit_rubric().id
+    'judge-audit@1'
+    """
+    return load_rubric(parse_yaml(_bytes(RUBRIC), RUBRIC))
+
+
+def digest_of(pairs: Iterable[Pair]) -> str:
+    """What identifies a set of pairs: their words and labels, whatever their order. A field at its default counts as absent.
+
+    >>> first, second = Pair("1", "Add 2 and 2.", "4", "5", label="a"), Pair("2", "Say hello.", "Hello.", "Hi.", label="tie")
+    >>> digest_of([first, second]) == digest_of([second, first])
+    True
+    >>> digest_of([first]) == digest_of([first._replace(label="b")])
+    False
+    """
+    return digest(sort_canonically([_said(pair) for pair in pairs]))
+
+
+def _said(pair: Pair) -> dict[str, Any]:
+    defaults = Pair._field_defaults
+    return {name: value for name, value in pair._asdict().items() if name not in defaults or value != defaults[name]}
+
+
+def _bytes(name: str) -> bytes:
+    return files("assay.judging").joinpath("data", name).read_bytes()
+
+
+def _lines(name: str) -> list[Any]:
+    return [parse_json(line) for line in _bytes(name).splitlines()]

@@ -1,0 +1,75 @@
+"""What a job has spent, and what is set aside for requests on their way. Money is exact.
+
+A reply that does not say its tokens costs what it may have cost at most. Were it counted as nothing, an endpoint that says nothing would never reach the
+limit.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from assay.judging.config import JudgeSpec
+
+BYTES_PER_TOKEN = 3
+"""Below what texts of most languages have, so that an estimate errs to the dear side."""
+
+
+def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
+    """How many tokens messages may have.
+
+    >>> tokens_of([{"content": "six of"}, {"content": "字"}])
+    Decimal('3')
+    """
+    return Decimal(sum(len(message["content"].encode("utf-8", "replace")) for message in messages)) / BYTES_PER_TOKEN
+
+
+class Purse:
+    """The money of one judge in one job."""
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self.input_tokens = self.output_tokens = self.unpriced = 0
+        self._spec = spec
+        self._assumed = Decimal(0)
+        self._aside = Decimal(0)
+
+    def cost(self) -> Decimal | None:
+        """What the replies that said their tokens cost; None without a price."""
+        return None if self._spec.price is None else self._price(self.input_tokens, self.output_tokens)
+
+    def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
+        """What a request may cost, with as long a reply as is allowed; 0 where there is no limit to keep."""
+        limited = self._spec.price is not None and self._spec.limits.max_usd is not None
+        return self._price(tokens_of(messages), self._spec.max_tokens) if limited else Decimal(0)
+
+    def set_aside(self, amount: Decimal) -> bool:
+        """Whether there is enough for one more request; if so, its price is set aside until `settle`."""
+        limit = self._spec.limits.max_usd
+        if limit is not None and (self.cost() or Decimal(0)) + self._assumed + self._aside + amount > Decimal(str(limit)):
+            return False
+        self._aside += amount
+        return True
+
+    def settle(self, amount: Decimal) -> None:
+        """A request is no longer on its way."""
+        self._aside -= amount
+
+    def assume(self, amount: Decimal) -> None:
+        """Something may have been paid, and nobody said how much."""
+        self._assumed += amount
+
+    def pay(self, input_tokens: int | None, output_tokens: int | None, *, at_most: Decimal) -> None:
+        """A reply came, with what it took, where it says so."""
+        self.input_tokens += input_tokens or 0
+        self.output_tokens += output_tokens or 0
+        if input_tokens is None or output_tokens is None:
+            self.unpriced += 1
+            self._assumed += at_most
+
+    def _price(self, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
+        price = self._spec.price
+        assert price is not None
+        return (input_tokens * Decimal(str(price.input_per_million)) + output_tokens * Decimal(str(price.output_per_million))) / 1_000_000
