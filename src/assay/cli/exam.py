@@ -6,10 +6,12 @@ import argparse
 import os
 import sys
 import time
+from contextlib import nullcontext
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.memory import uncollected
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.exams import bars, sm2
 from assay.exams.answers import Answers, read_answers
@@ -24,6 +26,7 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.files import Document, atomic_write, read_json
+from assay.reports import junit
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
@@ -146,10 +149,11 @@ def _outputs(options: argparse.Namespace, *inputs: str | None) -> list[str]:
     return opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
 
 
-def _write(paths: list[str], document: Any) -> None:
+def _write(paths: list[str], document: Any, *, xml: Callable[[Any], bytes] | None = None) -> None:
+    """The document as JSON; into an .xml file as JUnit, where the action has a form for that."""
     for path in paths:
         with atomic_write(path) as stream:
-            stream.write(pretty(document))
+            stream.write(xml(document) if xml is not None and path.endswith(".xml") else pretty(document))
 
 
 def _say(lines: Any) -> None:
@@ -170,8 +174,13 @@ def _grade(argv: list[str]) -> int:
         "--break", dest="steps", metavar="STEP", action="append", default=[], help="also mark with this step of normalisation left out; may be repeated"
     )
     made.add_argument("--raw-bars", action="store_true", help="bars with the same length for each axis, not its weight")
-    opt.add_output(made, (".json",))
+    opt.add_output(made, (".json", ".xml"))
     options = made.parse_args(argv)
+    with uncollected() if options.answers else nullcontext():
+        return _graded(options)
+
+
+def _graded(options: argparse.Namespace) -> int:
     paths = _outputs(options, *options.files, options.answers)
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking)
@@ -182,7 +191,7 @@ def _grade(argv: list[str]) -> int:
     cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
     if cascades:
         document["broken"] = cascades
-    _write(paths, document)
+    _write(paths, document, xml=junit.exam)
     for text in (*notes, *(fault.text() for fault in answers.faults)):
         sys.stderr.write(f"assay: {printable(text)}\n")
     if options.json:
@@ -250,7 +259,7 @@ def _gate(argv: list[str]) -> int:
     )
     made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
     _add_rules(made, "the result's own")
-    opt.add_output(made, (".json",))
+    opt.add_output(made, (".json", ".xml"))
     options = made.parse_args(argv)
     paths = _outputs(options, options.result, options.regression, options.baseline)
     if options.baseline and not os.path.exists(options.baseline):
@@ -275,7 +284,7 @@ def _gate(argv: list[str]) -> int:
         with atomic_write(options.set_baseline) as stream:
             stream.write(source.source)
         found["baseline_written"] = options.set_baseline
-    _write(paths, found)
+    _write(paths, found, xml=junit.exam_gate)
     if options.json:
         opt.print_json(found)
     else:

@@ -6,7 +6,8 @@ import io
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.stream import Choice, Stopped, Totals, grade_stream
@@ -30,7 +31,8 @@ def run(verb: str, argv: list[str]) -> int:
 
 def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
-    return Choice(options.policy, options.profile, options.rubric, options.library or os.environ.get("ASSAY_LIBRARY"))
+    library = options.library or os.environ.get("ASSAY_LIBRARY")
+    return Choice(options.policy, options.profile, options.rubric, library, tuple(options.judge_card), opt.moment(options.now))
 
 
 def _grade(argv: list[str]) -> int:
@@ -40,6 +42,7 @@ def _grade(argv: list[str]) -> int:
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     opt.add_choices(made)
     opt.add_output(made, tuple(FORMATS))
+    made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
@@ -48,7 +51,11 @@ def _grade(argv: list[str]) -> int:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     sinks = [(path, format_of(path)) for path in opt.outputs(options)]
     spool_format = ".json" if options.json else "text"
-    with _spool(options) as spool:
+    with ExitStack() as stack:
+        spool = stack.enter_context(_spool(options))
+        summary = _Summary.of(options, stack)
+        if summary is not None:
+            sinks.append((summary.path, format_of(summary.path)))
         try:
             totals = grade_stream(
                 options.files,
@@ -64,10 +71,12 @@ def _grade(argv: list[str]) -> int:
         except Stopped as end:
             totals, stopped = end.totals, True
         except ShelfError as error:
+            totals = Totals(options.policy)
+            totals.add_faults(error.faults or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)])
             if options.json:
-                totals = Totals(options.policy)
-                totals.add_faults(error.faults or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)])
                 _print_document(None, totals)
+            if summary is not None:
+                summary.append(totals, stopped=True)
             raise
         if options.json:
             _print_document(spool if not stopped else None, totals)
@@ -76,11 +85,46 @@ def _grade(argv: list[str]) -> int:
             sys.stdout.flush()
             _print_lines(spool.read())
             _print_totals(totals, options)
+        if summary is not None:
+            summary.append(totals, stopped=stopped)
     if totals.fault_count:
         raise _faults(totals, stopped=stopped)
     if not totals.graded:
         raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
     return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+
+
+class _Summary(NamedTuple):
+    """The page of a CI job, and the file in which the results for it wait."""
+
+    target: str
+    path: str
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, stack: ExitStack) -> _Summary | None:
+        """What the options and the environment ask for."""
+        target = os.environ.get("GITHUB_STEP_SUMMARY")
+        if not options.step_summary:
+            return None
+        if not target:
+            sys.stderr.write("assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n")
+            return None
+        import tempfile
+
+        return cls(target, os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "summary.md"))
+
+    def append(self, totals: Totals, *, stopped: bool) -> None:
+        """Add to what other steps wrote; also when nothing was graded, so that nobody takes silence for a pass."""
+        if stopped:
+            page = format_of(self.path).foot([fault.as_dict() for fault in totals.faults], totals.counts(stopped=True))
+        else:
+            with open(self.path, "rb") as stream:
+                page = stream.read()
+        try:
+            with open(self.target, "ab") as target:
+                target.write(page + b"\n")
+        except OSError as error:
+            raise UsageError("FIL-008", f"the step summary cannot be written: {error.strerror}.", where=self.target) from None
 
 
 def _interrupt(_number: int, _frame: Any) -> None:

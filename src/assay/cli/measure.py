@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files import Unread, atomic_write, stream_documents
 from assay.registry import near_miss
@@ -21,6 +22,8 @@ KINDS: dict[str, str] = {
     "tests": "fail-to-pass and pass-to-pass, resolved full, partial or no, with three denominators",
     "tool-calls": "tool calls against what was expected: selection, arguments, the verdicts of BFCL",
     "solutions": "untrusted solutions run against their tests in the sandbox, and pass@k over them",
+    "agreement": "two or more raters of the same items: kappas, alpha, correlations, each with its interval",
+    "pairwise": "verdicts on pairs in both orders: consistency, win rate, accuracy, preference for a position",
     "text": "answers against expected texts: exact, substring, word, numbers, edit similarity",
 }
 
@@ -43,6 +46,8 @@ def run(verb: str, argv: list[str]) -> int:
         "tests": _tests,
         "tool-calls": _tool_calls,
         "solutions": _solutions,
+        "agreement": _agreement,
+        "pairwise": _pairwise,
         "text": _text,
     }
     return take[kind](argv[1:])
@@ -144,7 +149,8 @@ def _tool_calls(argv: list[str]) -> int:
     )
     made.add_argument("--rules", choices=("plain", "bfcl"), default="plain", help="how values are compared (default: plain)")
     options = made.parse_args(argv)
-    document = measure_tool_calls(_trees(options.file), options.rules)
+    with uncollected():
+        document = measure_tool_calls(_trees(options.file), options.rules)
     if not document["n"]:
         raise NotEnoughEvidence("SCO-036", "there are no items in the file.", where=options.file)
     wrong = [(name, item) for name, item in document["items"].items() if not item["correct"]]
@@ -217,6 +223,18 @@ def _solutions(argv: list[str]) -> int:
     lines += [f"{name:<8} {_number(value)}" for name, value in document.items() if name.startswith(("pass@", "pass^"))]
     lines.append(f"no_sandbox_violation: {'undetermined' if gate['passed'] is None else 'passed' if gate['passed'] else 'FAILED'} ({gate['reason']})")
     return _finish(options, document, lines)
+
+
+def _agreement(argv: list[str]) -> int:
+    from assay.cli.measure_raters import measure_agreement
+
+    return measure_agreement(argv)
+
+
+def _pairwise(argv: list[str]) -> int:
+    from assay.cli.measure_raters import measure_pairwise
+
+    return measure_pairwise(argv)
 
 
 def _ks(text: str) -> list[int]:

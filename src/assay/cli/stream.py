@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.progress import Progress
 from assay.errors import AssayError, Fault, InputError, ShelfError, printable
-from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, stream_documents
+from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, read_json, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
 from assay.records.grade import GRADING_SYSTEM, LETTERS
@@ -26,6 +26,7 @@ from assay.records.scorecard import SCORING_SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
 
     from assay.reports.documents import Format
 
@@ -42,10 +43,23 @@ class Choice(NamedTuple):
     profile: str | None
     rubric: str | None
     library: str | None
+    cards: tuple[str, ...] = ()
+    """Files with the cards of judges."""
+    now: datetime | None = None
 
     def grader(self) -> Grader:
         """A grader for this choice."""
-        return Grader(Shelf(self.library) if self.library else Shelf(), policy=self.policy, profile=self.profile, rubric=self.rubric)
+        shelf = Shelf(self.library) if self.library else Shelf()
+        return Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards), now=self.now)
+
+
+def read_cards(paths: Iterable[str]) -> list[dict[str, Any]]:
+    """The cards of judges, each checked to be whole."""
+    if not paths:
+        return []
+    from assay.judging.card import check_card
+
+    return [check_card(read_json(path).tree, where=path) for path in paths]
 
 
 class Piece(NamedTuple):
@@ -237,7 +251,7 @@ def grade_stream(
         for path, form in sinks:
             stream = stack.enter_context(atomic_write(path))
             stream.write(form.head())
-            streams.append((stream, form))
+            streams.append((stream, form, form.onto(stream)))
         for found in _graded(files, choice, formats, jobs):
             totals.documents += 1
             if isinstance(found, list):
@@ -260,14 +274,14 @@ def grade_stream(
                     spool.write(spool_joint)
                 spool.write(found.outputs[0])
                 spooled += 1
-            for (stream, form), data in zip(streams, found.outputs[1:], strict=True):
+            for (_, form, sink), data in zip(streams, found.outputs[1:], strict=True):
                 if not first:
-                    stream.write(form.joint())
-                stream.write(data)
+                    sink.write(form.joint())
+                sink.write(data)
         if (totals.fault_count and not keep_going) or not totals.graded:
             raise Stopped(totals)
-        for stream, form in streams:
-            stream.write(form.foot([fault.as_dict() for fault in totals.faults], totals.counts()))
+        for stream, form, _ in streams:
+            form.finish(stream, [fault.as_dict() for fault in totals.faults], totals.counts())
     return totals
 
 

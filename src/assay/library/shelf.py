@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
     from assay.flowmcp.policy import SchemaPolicy
+    from assay.release.policy import ReleasePolicy
 
 BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
 FLOWMCP = "flowmcp"
 EXAM = "exam"
+RELEASE = "release"
 
 
 def _load_any_policy(document: Document) -> Any:
@@ -45,6 +47,10 @@ def _load_any_policy(document: Document) -> Any:
         from assay.exams.policy import load_exam_policy  # as above
 
         return load_exam_policy(document)
+    if family == RELEASE:
+        from assay.release.policy import load_release_policy  # as above
+
+        return load_release_policy(document)
     return load_policy(document)
 
 
@@ -180,6 +186,11 @@ class Shelf:
         loaded: ExamPolicy = self._of_family("policies", name, EXAM)
         return loaded
 
+    def release_policy(self, name: str) -> ReleasePolicy:
+        """A policy for releases by name, `name@version` or path."""
+        loaded: ReleasePolicy = self._of_family("policies", name, RELEASE)
+        return loaded
+
     def exam_rubric(self, name: str) -> ExamRubric:
         """A rubric for exams by name, `name@version` or path."""
         loaded: ExamRubric = self._of_family("rubrics", name, EXAM)
@@ -204,8 +215,8 @@ class Shelf:
         return loaded
 
 
-_OTHERS = (FLOWMCP, EXAM)
-_MEANT_FOR = {None: "runs and scorecards", FLOWMCP: "tool schemas", EXAM: "exams"}
+_OTHERS = (FLOWMCP, EXAM, RELEASE)
+_MEANT_FOR = {None: "runs and scorecards", FLOWMCP: "tool schemas", EXAM: "exams", RELEASE: "releases"}
 
 
 def _singular(kind: str) -> str:

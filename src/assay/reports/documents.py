@@ -1,4 +1,4 @@
-"""Grades as files: JSON, JSON lines, CSV and Markdown, each written as a stream so that a million results need no memory.
+"""Grades as files: JSON, JSON lines and CSV, and the table of all formats. Each is written as a stream, so that a million results need no memory.
 
 A format has a head, one piece for each result, and a foot with the counts and faults. What a result holds is decided elsewhere.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from assay.records.grade import GRADES_SCHEMA
+from assay.reports.junit import JUnit
+from assay.reports.markdown import Markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,13 @@ def plain(value: Any) -> Any:
     return msgspec.json.decode(_encoder.encode(value))
 
 
+class Sink(Protocol):
+    """What takes the pieces of a format: a file, or the format itself where it must know all of them first."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take one piece."""
+
+
 class Format(Protocol):
     """How grades are written in one format."""
 
@@ -49,8 +58,16 @@ class Format(Protocol):
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """What stands after the last result."""
 
+    def onto(self, stream: IO[bytes]) -> Sink:
+        """Where pieces and joints go."""
+        return stream
 
-class JsonDocument:
+    def finish(self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> None:
+        """Write what remains once the last result is known."""
+        stream.write(self.foot(faults, counts))
+
+
+class JsonDocument(Format):
     """`assay.grades/1`: one document with all results."""
 
     def head(self) -> bytes:
@@ -70,7 +87,7 @@ class JsonDocument:
         return b'\n],"faults":' + encode(list(faults)) + b',"counts":' + encode(counts) + b"}\n"
 
 
-class JsonLines:
+class JsonLines(Format):
     """One result on each line."""
 
     def head(self) -> bytes:
@@ -120,7 +137,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-class Csv:
+class Csv(Format):
     """One row for each result. A cell that a spreadsheet would run as a formula gets an apostrophe in front."""
 
     def head(self) -> bytes:
@@ -146,41 +163,7 @@ class Csv:
         return b""
 
 
-def markdown_cell(text: str) -> str:
-    """Text that cannot break out of a Markdown table cell."""
-    flat = " ".join(text.split())
-    for sign in "\\`*_[]<>|~":
-        flat = flat.replace(sign, f"\\{sign}")
-    return flat
-
-
-class Markdown:
-    """A table of results, with the reason of each."""
-
-    def head(self) -> bytes:
-        """The title and the table's head."""
-        return b"# Grades\n\n| run | grade | score | passed | why |\n|---|---|---:|---|---|\n"
-
-    def piece(self, result: Payload) -> bytes:
-        """One row; the reason is the first sentence of the explanation."""
-        why = " ".join(result["explanation"][: 1 + len(result["hard_gate_failures"])])
-        passed = "yes" if result["passed"] else "no"
-        return f"| {markdown_cell(result['run_id'])} | {result['grade']} | {result['weighted_score']:.2f} | {passed} | {markdown_cell(why)} |\n".encode()
-
-    def joint(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
-        """Counts, versions and faults."""
-        verdict = "All passed." if counts["passed"] == counts["graded"] and not counts["faults"] else "The gate is closed."
-        lines = [f"\n**{verdict}** Graded: {counts['graded']}, passed: {counts['passed']}, not passed: {counts['failed']}, faults: {counts['faults']}."]
-        lines += [f"\n- {markdown_cell(str(fault['file']))} line {fault['line']}: {markdown_cell(str(fault['message']))}" for fault in faults]
-        lines.append(f"\nPolicy {counts['policy']}, {counts['scoringSystem']}, {counts['gradingSystem']}.\n")
-        return "\n".join(lines).encode()
-
-
-FORMATS: dict[str, type[Format]] = {".json": JsonDocument, ".jsonl": JsonLines, ".csv": Csv, ".md": Markdown}
+FORMATS: dict[str, type[Format]] = {".json": JsonDocument, ".jsonl": JsonLines, ".csv": Csv, ".md": Markdown, ".xml": JUnit}
 
 
 def format_of(path: str) -> Format:

@@ -1,0 +1,135 @@
+#!/bin/sh
+# Installs Assay and runs its gate in a CI job: `assay-ci.sh install`, then `assay-ci.sh run`.
+#
+# Everything comes in through the environment and is passed on as arguments; nothing is ever evaluated. The exit code is Assay's own.
+#
+#   ASSAY_CI_FILE      files to judge, one on each line
+#   ASSAY_CI_BASELINE  results of the version in production; given, `assay gate` decides, else `assay grade`
+#   ASSAY_CI_PROFILE   profile, by name or file (grade only)
+#   ASSAY_CI_POLICY    policy, by name or file
+#   ASSAY_CI_ARGS      further arguments, separated by blanks; quotes mean nothing here
+#   ASSAY_CI_PACKAGE   what pip installs: a version, a path or a URL (default: the folder above this script)
+
+set -euf
+
+# A file of the checked-out change must not pass for a module of Python or of Assay.
+PYTHONSAFEPATH=1
+export PYTHONSAFEPATH
+
+newline='
+'
+
+if command -v python3 >/dev/null 2>&1; then
+    python=python3
+else
+    python=python
+fi
+
+install() {
+    package=${ASSAY_CI_PACKAGE:-}
+    if [ -z "$package" ]; then
+        package=$(cd "$(dirname "$0")/.." && pwd)
+    fi
+    "$python" -m pip install --quiet --disable-pip-version-check -- "$package"
+}
+
+# The word for an exit code; a decision knows its own better.
+outcome_of() {
+    case $1 in
+        0) echo passed ;;
+        1) echo failed ;;
+        2) echo misuse ;;
+        3) echo malformed ;;
+        4) echo not_enough_evidence ;;
+        *) echo fault ;;
+    esac
+}
+
+finish() {
+    if [ -n "${GITHUB_OUTPUT:-}" ]; then
+        printf 'outcome=%s\nexit-code=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
+    fi
+    printf 'assay: %s (exit %s)\n' "$1" "$2"
+    exit "$2"
+}
+
+run_grade() {
+    code=0
+    "$python" -m assay grade "$@" || code=$?
+    finish "$(outcome_of "$code")" "$code"
+}
+
+run_gate() {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    code=0
+    "$python" -m assay gate --json "$@" >"$work/decision.json" || code=$?
+    outcome=$(outcome_of "$code")
+    if [ -s "$work/decision.json" ]; then
+        # shellcheck disable=SC2016
+        decided=$("$python" -c '
+import json, sys
+from assay.reports.markdown import decision
+with open(sys.argv[1], encoding="utf-8") as stream:
+    document = json.load(stream)
+with open(sys.argv[2], "w", encoding="utf-8") as stream:
+    stream.write(decision(document))
+known = {0: ("promote",), 1: ("hold", "reject"), 4: ("not_enough_evidence",)}
+print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[3]), ()) else "")
+' "$work/decision.json" "$work/decision.md" "$code") || decided=
+        if [ -s "$work/decision.md" ]; then
+            cat "$work/decision.md"
+            if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+                cat "$work/decision.md" >>"$GITHUB_STEP_SUMMARY"
+            fi
+        fi
+        if [ -n "$decided" ]; then
+            outcome=$decided
+        elif [ "$code" -eq 0 ]; then
+            # an exit code of 0 without a decision to promote opens nothing
+            outcome=fault code=5
+        fi
+    elif [ "$code" -eq 0 ]; then
+        outcome=fault code=5
+    fi
+    finish "$outcome" "$code"
+}
+
+run() {
+    if [ -z "${ASSAY_CI_FILE:-}" ]; then
+        echo "assay-ci: no file is given; name the results to judge with the input 'file'." >&2
+        finish misuse 2
+    fi
+    set --
+    if [ -n "${ASSAY_CI_POLICY:-}" ]; then
+        set -- "$@" "--policy=$ASSAY_CI_POLICY"
+    fi
+    if [ -n "${ASSAY_CI_PROFILE:-}" ]; then
+        set -- "$@" "--profile=$ASSAY_CI_PROFILE"
+    fi
+    if [ -n "${ASSAY_CI_BASELINE:-}" ]; then
+        set -- "$@" "--baseline=$ASSAY_CI_BASELINE"
+    elif [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+        set -- "$@" --step-summary
+    fi
+    # shellcheck disable=SC2086  # the arguments are split at blanks, and globbing is off
+    set -- "$@" ${ASSAY_CI_ARGS:-}
+    # behind `--` a name that begins with a dash is a file
+    IFS=$newline
+    # shellcheck disable=SC2086  # the files are split at line ends
+    set -- "$@" -- $ASSAY_CI_FILE
+    unset IFS
+    if [ -n "${ASSAY_CI_BASELINE:-}" ]; then
+        run_gate "$@"
+    fi
+    run_grade "$@"
+}
+
+case ${1:-} in
+    install) install ;;
+    run) run ;;
+    *)
+        echo "usage: assay-ci.sh install|run" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,64 @@
+"""`assay verify-attestation`: whether an attestation holds, and what was looked at to say so."""
+
+from __future__ import annotations
+
+import sys
+
+from assay.cli import options as opt
+from assay.errors import ExitCode, UsageError, printable
+from assay.release.attestation import Verified, verify
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Check one attestation."""
+    made = opt.parser(
+        verb,
+        "Check an attestation: its form, its signature, the digests of the files it speaks of, and that it says passed. Exit 0 only if all of it holds.",
+        "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
+    )
+    made.add_argument("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it")
+    made.add_argument("--key", metavar="PUB", help="the Ed25519 public key that must have signed it, in PEM form")
+    made.add_argument("--unsigned", action="store_true", help="accept that the signature is not checked; without --key nothing else exits 0")
+    made.add_argument("--evidence", metavar="FILE", action="append", default=[], help="a file that the attestation must name by its digest; may be repeated")
+    options = made.parse_args(argv)
+    if options.key and options.unsigned:
+        raise UsageError("CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out.")
+    found = verify(options.file, key=options.key, evidence=options.evidence)
+    unchecked = not options.key and not options.unsigned
+    if options.json:
+        opt.print_json(_document(found, verified=found.holds and not unchecked))
+    else:
+        _say(found, unchecked=unchecked)
+    return ExitCode.FAILED if not found.holds else ExitCode.NOT_ENOUGH if unchecked else ExitCode.PASSED
+
+
+def _document(found: Verified, *, verified: bool) -> dict[str, object]:
+    predicate = found.statement.predicate
+    versions = predicate.verifier.get("version")
+    return {
+        "schema": "assay.verification/1",
+        "verified": verified,
+        "checks": [check._asdict() for check in found.checks],
+        "verificationResult": predicate.verification_result,
+        "outcome": predicate.outcome,
+        "timeVerified": predicate.time_verified,
+        "subjects": [{"name": one.name, "sha256": one.digest.sha256} for one in found.statement.subject],
+        "policy": {"uri": predicate.policy.uri, "sha256": predicate.policy.digest.sha256},
+        "result": {"schema": predicate.result.schema, "sha256": predicate.result.digest.sha256},
+        **{name: versions.get(name) if isinstance(versions, dict) else None for name in ("scoringSystem", "gradingSystem")},
+    }
+
+
+def _say(found: Verified, *, unchecked: bool) -> None:
+    on = opt.colour()
+    verdict = "DOES NOT HOLD" if not found.holds else "NOT VERIFIED" if unchecked else "HOLDS"
+    out = sys.stdout
+    out.write(opt.paint(verdict, "green" if verdict == "HOLDS" else "red", "bold", on=on) + "\n")
+    for check in found.checks:
+        out.write(f"  {'ok  ' if check.holds else '??  ' if check.holds is None else 'FAIL'}  {printable(check.reason)}\n")
+    predicate = found.statement.predicate
+    for one in found.statement.subject:
+        out.write(f"  subject {printable(one.name)} sha256:{one.digest.sha256}\n")
+    out.write(f"  {printable(predicate.policy.uri)} · {printable(predicate.time_verified)}\n")
+    if unchecked:
+        out.write("Give the public key with --key, or accept an unchecked signature with --unsigned.\n")

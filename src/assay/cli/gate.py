@@ -1,0 +1,253 @@
+"""`assay gate`: whether a candidate may replace a baseline."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.grade import choice_of
+from assay.errors import InputError, UsageError, printable
+from assay.files import atomic_write
+from assay.records.grade import GRADING_SYSTEM
+from assay.records.scorecard import SCORING_SYSTEM
+from assay.release.decision import decision, exit_code, unpaired_decision
+from assay.release.policy import make_release_rules
+from assay.release.promotion import pair_up, promote
+from assay.release.sides import mismatches
+from assay.reports.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.pipeline import Grader
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Side
+
+VERSIONS = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Decide, or plan a decision."""
+    made = opt.parser(
+        "gate",
+        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores, floors and severe failures. Exit 0 only for promote.",
+        "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
+    )
+    made.add_argument("files", metavar="CANDIDATE", nargs="*", help="runs, scorecards or grades of the candidate; .json or .jsonl")
+    made.add_argument(
+        "--baseline", metavar="BASELINE", action="append", default=[], help="the same of the baseline, or the name of a stored one; may be repeated"
+    )
+    made.add_argument("--policy", metavar="R", default="release", help="release policy by name, name@version or YAML file (default: release)")
+    made.add_argument("--grading-policy", metavar="Q", default="workflow", help="policy that grades the runs (default: workflow)")
+    made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
+    made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
+    made.add_argument("--allow-unpaired", action="store_true", help="compare sets that share no samples, or other datasets, and say so in the decision")
+    made.add_argument("--quarantine", metavar="SAMPLE", action="append", default=[], help="leave a flaky sample out, by name, and list it; may be repeated")
+    made.add_argument("--baselines", metavar="DIR", default=".assay/baselines", help="where stored baselines are (default: .assay/baselines)")
+    made.add_argument("--with-plan", metavar="FILE", help="the plan that was declared before; what changed since is named, and its samples are the set")
+    made.add_argument("--plan", action="store_true", help="decide nothing: say how many samples a decision needs, and write the plan with -o")
+    made.add_argument("--effect", metavar="X", type=float, default=0.0, help="with --plan: the true difference to plan for, in points (default: 0)")
+    made.add_argument("--sd", metavar="X", type=float, help="with --plan: the standard deviation of paired differences (default: estimated from the baseline)")
+    made.add_argument("--power", metavar="X", type=float, help="with --plan: the chance of showing it (default: the policy's)")
+    made.add_argument(
+        "--looks", metavar="N", type=int, default=1, help="how often the results are looked at; above 1 the interval holds at every look (default: 1)"
+    )
+    made.add_argument(
+        "--slice",
+        metavar="KIND",
+        action="append",
+        default=[],
+        choices=("tag", "group", "family"),
+        help="also compare by tag, group or family, corrected for being several",
+    )
+    made.add_argument("--attest", metavar="FILE", help="write an in-toto statement of the decision")
+    made.add_argument("--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)")
+    made.add_argument("--step-summary", action="store_true", help="also append the decision as Markdown to the file that $GITHUB_STEP_SUMMARY names")
+    opt.add_cards(made)
+    opt.add_library(made)
+    opt.add_output(made, (".json", ".md", ".xml"))
+    options = made.parse_args(argv)
+    rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
+    if options.looks < 1:
+        raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
+    if options.sign and not options.attest:
+        raise UsageError("CLI-001", "--sign needs --attest FILE.")
+    grader = _grader(options)
+    if options.plan:
+        from assay.cli.gate_plan import plan
+
+        return plan(options, rules, grader)
+    if not options.files or not options.baseline:
+        raise UsageError("CLI-001", "a decision needs a candidate and --baseline.", fix="`assay gate candidate.jsonl --baseline baseline.jsonl`")
+    document = _decide(options, rules, grader)
+    return _finish(options, document)
+
+
+def _grader(options: argparse.Namespace) -> Grader:
+    choice = choice_of(_as_grade(options))
+    return choice.grader()
+
+
+def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
+    """The options under the names that grading gives them: here `--policy` is the release policy."""
+    import argparse as parsing
+
+    return parsing.Namespace(**{**vars(options), "policy": options.grading_policy})
+
+
+def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
+    from assay.cli.gate_sides import read_baseline, read_side
+
+    candidate = read_side(options.files, grader, name="candidate")
+    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now))
+    declared = _declared(options, rules)
+    different = mismatches(candidate, baseline)
+    blocking = [mismatch for mismatch in different if not (options.allow_unpaired and mismatch.field == "dataset")]
+    if blocking:
+        raise InputError(
+            "REL-002",
+            "the two sides cannot be compared: " + "; ".join(mismatch.sentence() for mismatch in blocking) + ".",
+            fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
+        )
+    shared = candidate.rows.keys() & baseline.rows.keys()
+    if different or not shared:
+        if not options.allow_unpaired:
+            raise InputError(
+                "REL-002", "the two sides share no sample, so nothing can be paired.", fix="Evaluate both on the same samples, or say --allow-unpaired."
+            )
+        return unpaired_decision(candidate, baseline, rules, plan=declared["plan"], versions=VERSIONS)
+    _check_quarantine(options.quarantine, candidate, baseline)
+    pairs = pair_up(candidate, baseline, planned=declared["samples"])
+    promotion = promote(pairs, rules, shrinkage=grader.rules.shrinkage, quarantined=options.quarantine)
+    extra: dict[str, Any] = {}
+    if options.looks > 1 or options.slice:
+        from assay.release.looks import slices_of, with_looks
+
+        if options.looks > 1:
+            promotion = with_looks(promotion, rules, looks=options.looks)
+            extra["looks"] = options.looks
+        if options.slice:
+            extra["slices"] = slices_of(promotion, rules, kinds=options.slice)
+    return decision(promotion, candidate, baseline, rules, plan=declared["plan"], versions=VERSIONS, extra=extra)
+
+
+def _declared(options: argparse.Namespace, rules: ReleaseRules) -> dict[str, Any]:
+    """The plan as it stands in the decision, and the samples it declares."""
+    now = {**rules.declared(), "looks": options.looks, "slices": sorted(options.slice)}
+    if not options.with_plan:
+        return {"plan": {"declared": False, "changed": [], **now}, "samples": None}
+    from assay.release.plan import changes, read_plan
+
+    declared = read_plan(options.with_plan)
+    changed = changes(declared, now)
+    return {"plan": {"declared": True, "changed": changed, "digest": declared["digest"], **now}, "samples": declared.get("samples")}
+
+
+def _check_quarantine(names: list[str], candidate: Side, baseline: Side) -> None:
+    from assay.registry import near_miss
+
+    known = candidate.rows.keys() | baseline.rows.keys()
+    for name in names:
+        if name not in known:
+            raise UsageError("CLI-001", f"there is no sample '{name}' to leave out.{near_miss(name, list(known))}")
+
+
+def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
+    from assay.reports import junit, markdown
+
+    writers = {".md": lambda: markdown.decision(document).encode(), ".xml": lambda: junit.decision(document)}
+    for path in opt.outputs(options):
+        with atomic_write(path) as stream:
+            stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
+    if options.step_summary:
+        _step_summary(markdown.decision(document))
+    if options.attest:
+        _attest(options, document)
+    if options.json:
+        opt.print_json(document)
+    else:
+        _show(document)
+    return exit_code(document)
+
+
+def _step_summary(text: str) -> None:
+    import os
+
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        raise UsageError("CLI-001", "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.")
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+
+
+def _attest(options: argparse.Namespace, document: dict[str, Any]) -> None:
+    from datetime import UTC, datetime
+
+    from assay.release.attestation import envelope, statement, subject_of
+
+    now = opt.moment(options.now) or datetime.now(UTC)
+    files = [path for path in (*options.files, *options.baseline) if path != "-"]
+    made = statement(document, subjects=[subject_of(path) for path in files if _is_file(path)], now=now)
+    wrapped = envelope(made, key=options.sign)
+    with atomic_write(options.attest) as stream:
+        stream.write(pretty(wrapped))
+
+
+def _is_file(path: str) -> bool:
+    import os
+
+    return os.path.isfile(path)
+
+
+_WORDS = {"promote": "PROMOTE", "hold": "HOLD", "reject": "REJECT", "not_enough_evidence": "NOT ENOUGH EVIDENCE"}
+_COLOURS = {"promote": "green", "reject": "red"}
+
+
+def _show(document: dict[str, Any]) -> None:
+    out, on = sys.stdout, opt.colour()
+    outcome = document["outcome"]
+    out.write(f"{opt.paint(_WORDS[outcome], 'bold', _COLOURS.get(outcome, 'yellow'), on=on)}: {printable(document['reason'])}\n\n")
+    for rule in document["rules"]:
+        sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "VIOLATED" if rule["violated"] else "not shown"
+        colour = "green" if rule["holds"] else "red" if rule["violated"] else "yellow"
+        out.write(f"  {opt.paint(f'{sign:<9}', colour, on=on)}  {rule['id']:<22}  {printable(rule['reason'])}\n")
+    found = document["comparison"]
+    difference = found["difference"]
+    out.write("\n")
+    if difference["low"] is not None:
+        ends = f"[{difference['low']:+.2f}, {difference['high']:+.2f}]"
+        out.write(f"difference  {difference['estimate']:+.2f} points {ends}, margin {found['margin']:g}, {difference['method']}\n")
+        out.write(f"            {_drawn(difference, found['margin'])}\n")
+    paired = f"{found['n_paired']} paired" if document["paired"] else "unpaired, as asked for"
+    out.write(f"samples     {found['n_candidate']} here, {found['n_baseline']} in the baseline, {paired}\n")
+    if found["minimum_detectable_effect"] is not None:
+        out.write(f"sees        differences from {found['minimum_detectable_effect']:.2f} points on, with the policy's power\n")
+    for side in ("candidate", "baseline"):
+        lost = document["missing"][side]
+        if lost:
+            worth = "score 0 with every gate failed" if side == "candidate" else "score 100 with every gate passed"
+            out.write(f"missing     {len(lost)} samples of the {side}, counted as {worth}: {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n")
+    if document["missing"]["quarantined"]:
+        out.write(f"left out    {printable(', '.join(document['missing']['quarantined']))}, as asked for\n")
+    if document["plan"].get("changed"):
+        out.write(f"plan        CHANGED since it was declared: {printable('; '.join(document['plan']['changed']))}\n")
+    for line in document["would_change"]:
+        out.write(f"to change   {printable(line)}\n")
+    if document["worse"]:
+        shown = ", ".join(f"{item['sample']} {item['difference']:+.2f}" for item in document["worse"][:5])
+        out.write(f"fell most   {printable(shown)}\n")
+    out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")
+
+
+def _drawn(difference: dict[str, Any], margin: float, *, width: int = 61) -> str:
+    """The interval as a line of text: `|` is no difference, `!` minus the margin."""
+    reach = max(abs(difference["low"]), abs(difference["high"]), 2 * margin, 0.5) * 1.05
+    at = [round((value + reach) / (2 * reach) * (width - 1)) for value in (difference["low"], difference["high"], difference["estimate"], 0.0, -margin)]
+    line = ["-" if at[0] <= place <= at[1] else " " for place in range(width)]
+    line[at[3]], line[at[4]] = "|", "!"
+    line[at[2]] = "o"
+    return f"{-reach:+.1f} {''.join(line)} {reach:+.1f}"

@@ -1,0 +1,122 @@
+"""`assay judge calibrate` and `assay judge drift`: a judge against people, and against its own past."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.files import atomic_write, read_json
+from assay.judging.calibration import MINIMUM_LABELS, shown
+from assay.judging.calibration import calibrate as calibrate_rows
+from assay.judging.card import check_card
+from assay.judging.drift import DriftLimits, compare_cards
+from assay.judging.labels import read_labels
+from assay.reports.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+
+STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
+
+
+def calibrate(argv: list[str]) -> int:
+    """Hold a judge's verdicts against human labels."""
+    made = opt.parser(
+        "judge calibrate",
+        "Hold a judge's verdicts against human labels: agreement, bias, and the true rate or mean from few labels and many verdicts.\n"
+        "The labelled rows must be drawn at random from all rows.",
+        "assay judge calibrate --labels labels.jsonl --set support@3 -o calibration.json",
+    )
+    made.add_argument("--labels", metavar="FILE", required=True, help='.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null: unparsable')
+    made.add_argument("--minimum", metavar="N", type=int, default=MINIMUM_LABELS, help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})")
+    made.add_argument("--level", metavar="X", type=float, default=0.95, help="of every interval (default: 0.95)")
+    made.add_argument("--set", metavar="ID@VERSION", help="what the calibration set is called; its digest is taken of ids and labels")
+    made.add_argument("--positive", metavar="VALUE", help="the value whose rate is wanted, where values are words, for example pass")
+    made.add_argument("--seed", metavar="N", type=int, default=0, help="written down with the result; nothing is drawn at random as yet (default: 0)")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    options.files = [options.labels]
+    if options.minimum < 1:
+        raise UsageError("CLI-001", f"--minimum is {options.minimum}; it must be at least 1.")
+    name, version = _set(options.set)
+    rows = read_labels(options.labels)
+    try:
+        document = calibrate_rows(
+            rows, minimum=options.minimum, level=options.level, seed=options.seed, set_id=name, set_version=version, positive=options.positive
+        )
+    except NotEnoughEvidence as error:
+        error.where = options.labels
+        raise
+    lines = [*document["sentences"], "", *_table(document)]
+    _finish(options, document, lines)
+    return ExitCode.PASSED
+
+
+def _set(text: str | None) -> tuple[str | None, str | None]:
+    if text is None:
+        return None, None
+    name, at, version = text.rpartition("@")
+    if not (name and at and version):
+        raise UsageError("CLI-001", f"--set is {text!r}; it is a name and a version.", fix="For example --set support@3")
+    return name, version
+
+
+def _table(document: dict[str, Any]) -> list[str]:
+    """Every number with its interval and n."""
+    block = document["agreement"]
+    n = document["n_labelled"]
+    rows = [("accuracy", document["accuracy"], n)]
+    rows += [(name, block[name], n) for name in STATISTICS]
+    rows += [(f"weighted_kappa {name}", value, n) for name, value in block["weighted_kappa"].items()]
+    rows.append(("bias", document["bias"]["mean_difference"], n - document["unparsable"]["labelled"]))
+    rows += [(name, value, document["n_judged"] if name == "naive" else n + document["n_unlabelled"]) for name, value in document["corrected"].items()]
+    return [f"{name:<24} {shown(value)}  n={count:,}" for name, value, count in rows] + [f"{'set':<24} {_named(document['set'])}"]
+
+
+def _named(found: dict[str, Any]) -> str:
+    name = f"{found['id']}@{found['version']} " if found["id"] else ""
+    return f"{name}{found['digest']}"
+
+
+def drift(argv: list[str]) -> int:
+    """Hold a judge's latest card against its own past."""
+    limits = DriftLimits()
+    made = opt.parser(
+        "judge drift",
+        "Hold a judge's latest card against its own past ones: verdicts that flipped on the same items, agreement, mean.\n"
+        "0: no change is shown; 1: alarm; 4: the cards cannot tell.",
+        "assay judge drift cards/2026-10.json cards/2026-11.json",
+    )
+    made.add_argument("files", nargs="+", metavar="CARD", help="cards of one judge, in any order; the newest is held against the others")
+    made.add_argument("--minimum", metavar="N", type=int, default=limits.minimum, help=f"items with verdicts on both cards (default: {limits.minimum})")
+    made.add_argument(
+        "--max-flipped", metavar="X", type=float, default=limits.max_flipped, help=f"share of verdicts that may change (default: {limits.max_flipped})"
+    )
+    made.add_argument("--alpha", metavar="X", type=float, default=limits.alpha, help=f"chance of a false alarm over all tests (default: {limits.alpha})")
+    opt.add_output(made, (".json",))
+    options = made.parse_args(argv)
+    if options.minimum < 1 or not 0 <= options.max_flipped < 1 or not 0 < options.alpha < 1:
+        raise UsageError("CLI-001", "--minimum must be at least 1, --max-flipped from 0 to below 1, --alpha between 0 and 1.")
+    cards = sorted((check_card(read_json(path).tree, where=path) for path in options.files), key=lambda card: str(card["made_at"]))
+    document = compare_cards(cards[:-1], cards[-1], limits=limits._replace(minimum=options.minimum, max_flipped=options.max_flipped, alpha=options.alpha))
+    alarm = document["alarm"]
+    head = {True: "ALARM", False: "no alarm", None: "cannot tell"}[alarm]
+    lines = [printable(f"{document['model']}: {head}: {document['reason']}")]
+    for found in document["comparisons"]:
+        lines.append(printable(f"since {found['with']}, {found['n']:,} items{'' if found['enough'] else ': ' + found['reason']}"))
+        lines += [f"  {test['id']:<12} p={test['p_holm']:.3g} after Holm  {test['sentence']}" for test in found["tests"]]
+    lines += [printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]]
+    _finish(options, document, lines)
+    return ExitCode.NOT_ENOUGH if alarm is None else ExitCode.FAILED if alarm else ExitCode.PASSED
+
+
+def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> None:
+    for path in opt.outputs(options):
+        with atomic_write(path) as stream:
+            stream.write(pretty(document))
+    if options.json:
+        opt.print_json(document)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in lines)

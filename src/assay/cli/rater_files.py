@@ -1,0 +1,304 @@
+"""Reading what raters and judges said: ratings by column, from JSON lines or CSV, and verdicts on pairs.
+
+A rating is a number, a text or, at nominal level, true or false; null, an absent key and an empty CSV cell mean that the rater did not rate. CSV has no types:
+where every rating reads as a number, they are numbers, so that 1 and 1.0 are one category. JSON has them, and a category written in two ways (1 and "1") is
+refused, because it would count as a disagreement on every item. All faults of a file come at once, the first `MAX_FAULTS` with their lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from assay.errors import Fault, InputError, NotEnoughEvidence
+from assay.files import Unread, open_input, stream_documents
+from assay.registry import near_miss
+from assay.stats.pairwise import ORDERS, WINNERS, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Rating = str | int | float | None
+MAX_FAULTS = 20
+_SHOWN = 60
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,6})?")
+_NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
+_MANY_DIGITS = 400
+"""A number of more digits is beyond every float, and takes long to read."""
+
+
+class Ratings(NamedTuple):
+    """The ratings of a file: one list for each rater, in the order of the items."""
+
+    columns: dict[str, list[Rating]]
+    numeric: bool
+    """Whether every rating is a number."""
+    n: int
+
+
+class _Faults:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.kept: list[Fault] = []
+        self.total = 0
+
+    def add(self, fault: Fault) -> None:
+        self.total += 1
+        if len(self.kept) < MAX_FAULTS:
+            self.kept.append(fault)
+
+    def say(self, message: str, line: int | None, *, at: str = "", code: str = "SCO-036", fix: str = "") -> None:
+        self.add(Fault(message, code=code, file=self.file, line=line, path=at, fix=fix))
+
+    def raise_if_any(self) -> None:
+        if self.kept:
+            first = self.kept[0]
+            error = InputError(first.code, first.message, where=self.file, fix=first.fix, faults=self.kept)
+            error.fault_count = self.total
+            raise error
+
+
+class _Row(NamedTuple):
+    """An item as it stands in the file."""
+
+    cells: dict[str, Any]
+    line: int | None
+    at: str = ""
+
+
+# --- ratings ------------------------------------------------------------------------------------------------------------------------------
+
+
+def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
+    """The columns of the raters. At ordinal and interval level every rating must be a number."""
+    faults = _Faults(path)
+    typed = not path.lower().endswith(".csv")
+    rows = list(_json_rows(path, faults) if typed else _csv_rows(path, raters, faults))
+    if typed and rows:
+        _need_columns(path, raters, {key: None for row in rows for key in row.cells})
+    read = _read_with(_json_rating) if typed else _read_with(_csv_rating)
+    columns: dict[str, list[Rating]] = {rater: [] for rater in raters}
+    for cells, line, at in rows:
+        for rater, column in columns.items():
+            value = cells.get(rater)
+            if value is not None:
+                value, wrong = read(value)
+                if wrong:
+                    faults.say(f"rater '{rater}': {wrong}", line, at=at, fix="Write null, or leave the cell empty, where there is no rating.")
+            column.append(value)
+    if not typed:
+        _number(columns, all_or_none=level == "nominal")
+    kinds = {type(value) for column in columns.values() for value in column}
+    numeric = not kinds & {str, bool}
+    if not numeric and level != "nominal":
+        _name_texts(rows, columns, level, faults)
+    elif not numeric and typed:
+        _settle(rows, columns, faults)
+    faults.raise_if_any()
+    if not rows:
+        raise NotEnoughEvidence("SCO-036", "there are no items in the file.", where=path)
+    return Ratings(columns, numeric, len(rows))
+
+
+def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint: str = "") -> None:
+    missing = [rater for rater in raters if rater not in names]
+    if missing:
+        shown = ", ".join(list(names)[:_SHOWN])
+        faults = [Fault(f"no column is named '{name}'.{near_miss(name, names)}", code="SCO-036", file=path) for name in missing]
+        raise InputError("SCO-036", faults[0].message, where=path, fix=f"The columns are {shown}.{hint}", faults=faults)
+
+
+def _json_rows(path: str, faults: _Faults) -> Iterator[_Row]:
+    for document in stream_documents(path):
+        if isinstance(document, Unread):
+            faults.add(document.fault)
+        elif not isinstance(document.tree, dict):
+            faults.say("must be an object with one key for each rater.", document.line, at=document.at)
+        else:
+            yield _Row(document.tree, document.line, document.at)
+
+
+def _csv_rows(path: str, raters: Sequence[str], faults: _Faults) -> Iterator[_Row]:
+    with open_input(path) as stream:
+        lines = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
+        header: list[str] | None = None
+        try:
+            for cells in lines:
+                if not any(cell.strip() for cell in cells) and len(cells) < 2:
+                    continue  # a blank line; an item that nobody rated still has its commas
+                if header is None:
+                    header = _header(path, [cell.strip() for cell in cells], raters)
+                elif len(cells) != len(header):
+                    faults.say(f"{len(cells)} cells, and the header has {len(header)}.", lines.line_num)
+                else:
+                    yield _Row({name: cell.strip() or None for name, cell in zip(header, cells, strict=True)}, lines.line_num)
+        except UnicodeDecodeError:
+            raise InputError("FIL-002", "is not UTF-8 text.", where=path, fix="CSV here is UTF-8.") from None
+        except csv.Error as error:
+            faults.say(f"not CSV: {error}.", lines.line_num, code="FIL-002", fix="The rest of the file was not read.")
+
+
+def _header(path: str, names: list[str], raters: Sequence[str]) -> list[str]:
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError("FIL-003", f"line 1: the column '{twice}' stands twice.", where=path, fix="Which one holds? Keep one.")
+    hint = " Cells are separated by commas here." if len(names) == 1 and (";" in names[0] or "\t" in names[0]) else ""
+    _need_columns(path, raters, dict.fromkeys(names), hint)
+    return names
+
+
+def _read_with(read: Callable[[Any], Rating]) -> Callable[[Any], tuple[Rating, str]]:
+    """Read a rating, or say what is wrong with it; the same text or number is read once."""
+    known: dict[tuple[type, Any], tuple[Rating, str]] = {}
+
+    def found(value: Any) -> tuple[Rating, str]:
+        if isinstance(value, list | dict):
+            return None, f"{'a list' if isinstance(value, list) else 'an object'} is no rating."
+        key = (type(value), value)
+        if key not in known:
+            try:
+                known[key] = (read(value), "")
+            except ValueError as error:
+                known[key] = (None, str(error))
+        return known[key]
+
+    return found
+
+
+def _json_rating(value: Any) -> Rating:
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return _finite(value)
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("an empty text is no rating.")
+    return value  # type: ignore[no-any-return]
+
+
+def _csv_rating(text: str) -> Rating:
+    if _NO_NUMBER.fullmatch(text):
+        raise ValueError(f"'{text}' is no number.")
+    if _NUMBER.fullmatch(text):
+        _as_number(text)
+    return text
+
+
+def _as_number(text: str) -> int | float:
+    if len(text) > _MANY_DIGITS:
+        raise ValueError(f"the number '{text[:_SHOWN]}...' has more than {_MANY_DIGITS} digits.")
+    return _finite(int(text) if text.lstrip("+-").isdigit() else Decimal(text))
+
+
+def _number(columns: dict[str, list[Rating]], *, all_or_none: bool) -> None:
+    """Make numbers of the texts of a CSV file; where one is no number, of none of them, or of those that are."""
+    texts = {value for column in columns.values() for value in column if isinstance(value, str)}
+    numbers: dict[Rating, Rating] = {text: _as_number(text) for text in texts if _NUMBER.fullmatch(text)}
+    if all_or_none and len(numbers) < len(texts):
+        return
+    for column in columns.values():
+        column[:] = [numbers.get(value, value) for value in column]
+
+
+def _finite(number: int | Decimal) -> int | float:
+    """A number as the arithmetic takes it: a whole number as it is, since ids may be long; anything else as a float."""
+    try:
+        found = float(number)
+    except OverflowError:
+        found = float("inf")
+    if not isfinite(found):
+        raise ValueError("the number is beyond the range of numbers (about 1.8e308).")
+    return number if isinstance(number, int) else found
+
+
+def _name_texts(rows: Sequence[_Row], columns: dict[str, list[Rating]], level: str, faults: _Faults) -> None:
+    for at, row in enumerate(rows):
+        for rater, column in columns.items():
+            value = column[at]
+            if isinstance(value, str | bool):
+                shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else str(value).lower()
+                faults.say(
+                    f"rater '{rater}': {shown} is no number, and the level is {level}.", row.line, at=row.at, fix="Texts are compared with --level nominal."
+                )
+
+
+def _settle(rows: Sequence[_Row], columns: dict[str, list[Rating]], faults: _Faults) -> None:
+    """Refuse a category that is written in two ways, and make texts of truth values: true equals 1 in Python, and is not 1 here."""
+    texts: dict[str, int] = {}
+    numbers: set[float] = set()
+    truths: set[str] = set()
+    for column in columns.values():
+        for at, value in enumerate(column):
+            if isinstance(value, bool):
+                truths.add(str(value).lower())
+            elif isinstance(value, str):
+                texts.setdefault(value, at)
+            elif value is not None:
+                numbers.add(value)
+    for text, at in texts.items():
+        bare = text.strip().lower()
+        if bare in truths or (_NUMBER.fullmatch(bare) and float(bare) in numbers):
+            message = f'the category {bare[:_SHOWN]} is written in two ways, as the text "{text[:_SHOWN]}" and without quotes.'
+            faults.say(message, rows[at].line, at=rows[at].at, fix="Write all of them one way.")
+    if numbers and truths:
+        faults.say("some ratings are true or false and some are numbers.", None, fix="Write all of them one way: true is not 1 here.")
+    for column in columns.values():
+        column[:] = [str(value).lower() if isinstance(value, bool) else value for value in column]
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------------------------------------
+
+
+def read_pairs(path: str) -> list[Pair]:
+    """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order; other keys are not looked at.
+
+    A second verdict on the same pair in the same order is a fault, and so are two labels that contradict each other.
+    """
+    faults = _Faults(path)
+    pairs: dict[str, Pair] = {}
+    for row in _json_rows(path, faults):
+        try:
+            _take(row.cells, pairs)
+        except _Refused as error:
+            faults.say(str(error), row.line, at=row.at, code=error.code, fix=error.fix)
+    faults.raise_if_any()
+    if not pairs:
+        raise NotEnoughEvidence("SCO-036", "there are no verdicts in the file.", where=path)
+    return list(pairs.values())
+
+
+class _Refused(Exception):
+    def __init__(self, message: str, fix: str = "", code: str = "SCO-036") -> None:
+        super().__init__(message)
+        self.fix = fix
+        self.code = code
+
+
+def _take(cells: dict[str, Any], pairs: dict[str, Pair]) -> None:
+    name = cells.get("id")
+    if type(name) is int:
+        name = str(name)
+    if not isinstance(name, str) or not name:
+        raise _Refused("`id` must be a text or a whole number.")
+    order, winner, label = cells.get("order"), cells.get("winner"), cells.get("label")
+    if order not in ORDERS:
+        _refuse("order", order, ORDERS, name, 'Write "ab" where a stood first.')
+    if "winner" not in cells:
+        raise _Refused(f"pair '{name}': `winner` is missing.", "Write null where no verdict could be read.")
+    for key, value in (("winner", winner), ("label", label)):
+        if value is not None and value not in WINNERS:
+            _refuse(key, value, WINNERS, name, "Write null where there is none.")
+    pair = pairs.setdefault(name, Pair(name, {}, None))
+    if order in pair.verdicts:
+        raise _Refused(f"pair '{name}' was judged in the order {order} before.", "Keep one verdict for each order.", "FIL-007")
+    if None not in (pair.label, label) and pair.label != label:
+        raise _Refused(f"pair '{name}': its label was {pair.label} before, and is {label} here.", "Which one holds? Keep one.")
+    pair.verdicts[order] = winner
+    pairs[name] = pair._replace(label=pair.label or label)
+
+
+def _refuse(key: str, value: Any, known: Sequence[str], name: str, fix: str) -> NoReturn:
+    shown = f"'{value[:_SHOWN]}'" if isinstance(value, str) else "missing" if value is None else str(value)[:_SHOWN]
+    near = near_miss(value, known) or (f" Did you mean '{value.strip().lower()}'?" if value.strip().lower() in known else "") if isinstance(value, str) else ""
+    raise _Refused(f"pair '{name}': `{key}` is {shown}; it must be {', '.join(known[:-1])} or {known[-1]}.{near}", fix)

@@ -1,0 +1,384 @@
+"""A decision or a set of grades as an in-toto statement that others can check: what was judged, by which policy, with which result.
+
+The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or not at all. Making one believes nothing: the result is
+read off the parts of the document, and a document whose parts disagree is refused. Checking one believes even less: a key chosen by the checker is the
+only thing that vouches, the key id in the file is a hint, and no field of the file chooses the algorithm. Signing needs `pip install 'assay[sign]'`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import quote
+
+from msgspec import Meta, Struct, field
+
+from assay.canon import canonical, digest
+from assay.errors import Fault, InputError, UsageError
+from assay.files import Document, json_fault, open_input, parse_json, read_json
+from assay.records.grade import GRADES_SCHEMA
+from assay.records.reading import read_record
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://slsa.dev/verification_summary/v1"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+DECISION_SCHEMA = "assay.decision/1"
+VERIFIER = "pkg:generic/assay"
+PASSED, FAILED = "PASSED", "FAILED"
+OUTCOMES = {"promote": PASSED, "hold": FAILED, "reject": FAILED, "not_enough_evidence": FAILED, "passed": PASSED, "failed": FAILED}
+"""What each outcome comes to. Only these two open a gate."""
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_CODE = "REL-007"
+
+
+class Subject(NamedTuple):
+    """A file that was judged."""
+
+    name: str
+    sha256: str
+
+
+def subject_of(path: str, *, name: str | None = None) -> Subject:
+    """A file and the digest of its bytes. Standard input has no name that another could check."""
+    if path == "-":
+        raise UsageError("CLI-001", "standard input cannot be attested.", fix="Name the file.")
+    return Subject(name or path, file_digest(path))
+
+
+def file_digest(path: str) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    found = sha256()
+    with open_input(path) as stream:
+        while block := stream.read(1024 * 1024):
+            found.update(block)
+    return found.hexdigest()
+
+
+# --- making -------------------------------------------------------------------------------------------------------------------------------
+
+
+def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: datetime) -> dict[str, Any]:
+    """The in-toto statement of a decision (`assay.decision/1`) or of grades (`assay.grades/1`).
+
+    `subjects` are the files that were judged, `now` is when. The result is PASSED only where every part of the document says so; a document that
+    contradicts itself, or names no policy with its digest, is refused.
+
+    >>> from datetime import datetime, UTC
+    >>> made = statement({"schema": "assay.decision/1", "outcome": "hold", "rules": [{"id": "score_non_inferiority", "holds": None}],
+    ...                   "policy": "release@1", "digests": {"policy": "sha256:" + 64 * "0"},
+    ...                   "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"},
+    ...                  subjects=[Subject("runs.jsonl", 64 * "a")], now=datetime(2026, 1, 2, tzinfo=UTC))
+    >>> made["predicate"]["verificationResult"], made["predicate"]["timeVerified"]
+    ('FAILED', '2026-01-02T00:00:00Z')
+    """
+    if not subjects:
+        raise InputError(_CODE, "an attestation names the files that were judged, and there is none.")
+    if now.tzinfo is None:
+        raise InputError(_CODE, "a time without its zone says nothing.", fix="Pass an aware datetime.")
+    if len({one.name for one in subjects}) != len(subjects):
+        raise InputError(_CODE, "two of the files that were judged have one name.")
+    facts = _facts(document)
+    result = OUTCOMES[facts.outcome]
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": one.name, "digest": {"sha256": one.sha256}} for one in subjects],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "verifier": {"id": VERIFIER, "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading}},
+            "timeVerified": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "resourceUri": quote(subjects[0].name, safe="/:@._-~"),
+            "policy": {"uri": f"assay:policy/{quote(facts.policy, safe='@._-')}", "digest": {"sha256": facts.digests["policy"]}},
+            "inputAttestations": [
+                {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
+                for name, found in sorted(facts.digests.items())
+                if name != "policy"
+            ],
+            "verificationResult": result,
+            # We verify no level of SLSA: a name of our own says so, as the specification allows.
+            "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
+            "assay:outcome": facts.outcome,
+            "assay:result": {"schema": facts.schema, "digest": {"sha256": digest(document).removeprefix("sha256:")}},
+        },
+    }
+
+
+class _Facts(NamedTuple):
+    schema: str
+    outcome: str
+    policy: str
+    digests: dict[str, str]
+    scoring: str
+    grading: str
+
+
+def _facts(document: Mapping[str, Any]) -> _Facts:
+    schema = document.get("schema")
+    if schema == DECISION_SCHEMA:
+        outcome, source, digests = _decided(document), document, dict(_digests(document.get("digests")))
+    elif schema == GRADES_SCHEMA:
+        results = document.get("results") or []
+        source = document.get("counts") or {}
+        clean = not document.get("faults") and not source.get("faults")
+        outcome = "passed" if results and clean and all(one.get("passed") is True for one in results) else "failed"
+        policies = {(one.get("digests") or {}).get("policy") for one in results}
+        if len(policies) > 1:
+            raise InputError("REL-008", "the grades were made under several policies.", fix="Attest each set on its own.")
+        digests = dict(_digests({"policy": next(iter(policies), None)}))
+    else:
+        raise InputError("REL-008", f"only decisions and grades can be attested, not {str(schema)[:60]!r}.")
+    texts = [source.get(name) for name in ("policy", "scoringSystem", "gradingSystem")]
+    if not all(isinstance(text, str) and text for text in texts) or "policy" not in digests:
+        raise InputError("REL-008", "the document does not say under which policy and systems it was made, with the policy's digest.")
+    policy, scoring, grading = map(str, texts)
+    return _Facts(str(schema), outcome, policy, digests, scoring, grading)
+
+
+def _decided(document: Mapping[str, Any]) -> str:
+    outcome, rules = document.get("outcome"), document.get("rules")
+    if outcome not in OUTCOMES or outcome in ("passed", "failed"):
+        raise InputError("REL-008", f"the outcome {str(outcome)[:60]!r} is none that exists.")
+    if outcome == "promote" and (not rules or not all(rule.get("holds") is True for rule in rules)):
+        raise InputError("REL-008", "the decision promotes although a rule does not hold, or there is none.")
+    return str(outcome)
+
+
+def _digests(tree: Any, name: str = "") -> list[tuple[str, str]]:
+    """Every digest of a document, by its dotted name."""
+    if isinstance(tree, Mapping):
+        return [pair for key, value in tree.items() for pair in _digests(value, f"{name}.{key}" if name else str(key))]
+    found = _DIGEST.fullmatch(tree) if isinstance(tree, str) else None
+    return [(name, found[1])] if found else []
+
+
+def envelope(statement: Mapping[str, Any], *, key: str | None) -> dict[str, Any]:
+    """The DSSE envelope of a statement, signed with the Ed25519 private key in the PEM file `key`; None leaves it unsigned."""
+    payload = canonical(dict(statement))
+    signatures = []
+    if key is not None:
+        private = _private_key(key)
+        signatures = [{"keyid": _key_id(private.public_key()), "sig": b64encode(private.sign(signed_bytes(payload))).decode()}]
+    return {"payload": b64encode(payload).decode(), "payloadType": PAYLOAD_TYPE, "signatures": signatures}
+
+
+def signed_bytes(payload: bytes, *, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """What a DSSE signature is made over: type and payload, each with its length, so that neither can pass for a part of the other.
+
+    >>> signed_bytes(b"hi", payload_type="t")
+    b'DSSEv1 1 t 2 hi'
+    """
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _crypto() -> Any:
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise UsageError("CLI-001", "signatures need the package cryptography.", fix="Run: pip install 'assay[sign]'") from None
+    return serialization, ed25519
+
+
+def _pem(path: str) -> bytes:
+    with open_input(path) as stream:
+        return stream.read(64 * 1024)
+
+
+def _private_key(path: str) -> Any:
+    serialization, ed25519 = _crypto()
+    try:
+        key = serialization.load_pem_private_key(_pem(path), password=None)
+    except (ValueError, TypeError) as error:
+        raise InputError(_CODE, f"holds no private key in PEM form: {error}.", where=path, fix="openssl genpkey -algorithm ed25519 makes one.") from None
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 signs here.", where=path)
+    return key
+
+
+def _public_key(path: str) -> Any:
+    serialization, ed25519 = _crypto()
+    data = _pem(path)
+    if b"PRIVATE KEY" in data:
+        raise InputError(_CODE, "is a private key.", where=path, fix="Give the public one: openssl pkey -in KEY -pubout")
+    try:
+        key = serialization.load_pem_public_key(data)
+    except (ValueError, TypeError) as error:
+        raise InputError(_CODE, f"holds no public key in PEM form: {error}.", where=path) from None
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 is accepted here.", where=path)
+    return key
+
+
+def _key_id(public: Any) -> str:
+    serialization, _ = _crypto()
+    return "sha256:" + sha256(public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).hexdigest()
+
+
+# --- checking -----------------------------------------------------------------------------------------------------------------------------
+
+
+class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One signature. The key id is a hint that nothing rests on."""
+
+    sig: str
+    keyid: str = ""
+
+
+class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A DSSE envelope. No other key is let through: a second payload under a similar name could be read by another program."""
+
+    payload: str
+    payload_type: Literal["application/vnd.in-toto+json"] = field(name="payloadType")
+    signatures: Annotated[list[Signature], Meta(max_length=16)]
+
+
+class _Digest(Struct, frozen=True, kw_only=True):
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class _Resource(Struct, frozen=True, kw_only=True):
+    digest: _Digest
+    uri: str = ""
+    name: str = ""
+
+
+class _Result(Struct, frozen=True, kw_only=True):
+    schema: str
+    digest: _Digest
+
+
+class Predicate(Struct, frozen=True, kw_only=True):
+    """A verification summary, with our outcome."""
+
+    verifier: dict[str, Any]
+    time_verified: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")] = field(name="timeVerified")
+    resource_uri: str = field(name="resourceUri")
+    policy: _Resource
+    verification_result: Literal["PASSED", "FAILED"] = field(name="verificationResult")
+    verified_levels: list[str] = field(name="verifiedLevels")
+    outcome: str = field(name="assay:outcome")
+    result: _Result = field(name="assay:result")
+    inputs: list[_Resource] = field(name="inputAttestations", default_factory=list)
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """An in-toto statement of a verification summary."""
+
+    type: Literal["https://in-toto.io/Statement/v1"] = field(name="_type")
+    subject: Annotated[list[_Resource], Meta(min_length=1)]
+    predicate_type: Literal["https://slsa.dev/verification_summary/v1"] = field(name="predicateType")
+    predicate: Predicate
+
+
+class Check(NamedTuple):
+    """One thing that was looked at. `holds` is None where it was not asked for, or could not be looked at."""
+
+    id: str
+    holds: bool | None
+    reason: str
+
+
+class Verified(NamedTuple):
+    """What became of an attestation."""
+
+    statement: Statement
+    checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that was asked for holds."""
+        return all(check.holds is not False for check in self.checks)
+
+
+def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = ()) -> Verified:
+    """Check an attestation file: its form, its signature if a public key is given, the digests of the files in `evidence`, and that it agrees with itself.
+
+    A file that is no attestation raises `InputError`; everything else is a check that holds or does not.
+    """
+    document = read_json(path)
+    wrapped = read_record(document, Envelope, _CODE)
+    payload = _decoded(wrapped.payload, "payload", path)
+    checks = [_signature_check(wrapped, payload, key, path)]
+    try:
+        tree = parse_json(payload)
+    except ValueError as error:
+        fault = json_fault(error, payload, file=path, line=None)
+        raise InputError(
+            _CODE, f"the payload is no JSON: {fault.message}", where=path, faults=[Fault(f"the payload: {fault.message}", code=_CODE, file=path)]
+        ) from None
+    found = read_record(Document(tree, path), Statement, _CODE)
+    names = [one.name for one in found.subject]
+    if len(set(names)) != len(names) or "" in names:
+        raise InputError(_CODE, "a subject stands twice, or has no name.", where=path)
+    checks.append(_agreement_check(found.predicate))
+    checks += [_evidence_check(name, found) for name in evidence]
+    result = found.predicate.verification_result
+    checks.append(Check("result", result == PASSED, f"the verification result is {result}, the outcome {found.predicate.outcome}"))
+    return Verified(found, tuple(checks))
+
+
+def _decoded(text: str, what: str, where: str) -> bytes:
+    """Base64, in its one canonical spelling: signs that a lenient reader skips could hide a second meaning."""
+    try:
+        data = b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        data = None
+    if data is None or b64encode(data).decode() != text:
+        raise InputError(_CODE, f"the {what} is not base64.", where=where)
+    return data
+
+
+def _signature_check(wrapped: Envelope, payload: bytes, key: str | None, where: str) -> Check:
+    if key is None:
+        return Check("signature", None, "signature not checked")
+    public = _public_key(key)
+    if not wrapped.signatures:
+        return Check("signature", False, "the attestation is not signed")
+    from cryptography.exceptions import InvalidSignature  # an extra; `_public_key` has said so where it is missing
+
+    for one in wrapped.signatures:
+        try:
+            public.verify(_decoded(one.sig, "signature", where), signed_bytes(payload))
+        except InvalidSignature:
+            continue
+        return Check("signature", True, f"signed with the key {_key_id(public)}")
+    return Check("signature", False, f"no signature is of the key {_key_id(public)}")
+
+
+def _agreement_check(predicate: Predicate) -> Check:
+    expected = OUTCOMES.get(predicate.outcome)
+    if expected is None:
+        return Check("agreement", False, f"the outcome {predicate.outcome[:60]!r} is none that exists")
+    agrees = expected == predicate.verification_result and (FAILED in predicate.verified_levels) == (expected == FAILED)
+    said = "agree" if agrees else "do not agree"
+    return Check("agreement", agrees, f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}")
+
+
+def _evidence_check(path: str, found: Statement) -> Check:
+    """Whether a file is one of those the statement names: by its bytes, or, for the result itself, by its canonical JSON."""
+    name = f"evidence {path}"
+    own = file_digest(path)
+    for one in found.subject:
+        if one.digest.sha256 == own:
+            return Check(name, True, f"{path} is the subject {one.name}")
+    known = {one.digest.sha256: one.uri or one.name for one in (*found.predicate.inputs, found.predicate.policy)}
+    if own in known:
+        return Check(name, True, f"{path} is {known[own]}")
+    try:
+        tree = digest(read_json(path).tree).removeprefix("sha256:")
+    except InputError:
+        tree = own  # no JSON document, so it is its bytes or nothing
+    if tree == found.predicate.result.digest.sha256:
+        return Check(name, True, f"{path} is the result that was attested")
+    if tree in known:
+        return Check(name, True, f"{path} is {known[tree]}")
+    return Check(name, False, f"{path} has the SHA-256 {own}, which the attestation does not name")

@@ -1,0 +1,190 @@
+"""The decision as a document: `assay.decision/1`, with everything it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest
+from assay.release.sides import mismatches
+from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.release.policy import ReleaseRules
+    from assay.release.promotion import Promotion
+    from assay.release.sides import Side
+
+DECISION_SCHEMA = "assay.decision/1"
+EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
+"""What each outcome says to the caller."""
+
+
+def comparison_shown(
+    comparison: Comparison, *, n_candidate: int, n_baseline: int, n_paired: int, mcnemar_p: float | None, adjusted: float | None
+) -> dict[str, Any]:
+    """The numbers of a comparison, on 0..100."""
+    difference = comparison.difference
+    shown = {"estimate": difference.value, "low": difference.low, "high": difference.high, "level": difference.level, "method": difference.method}
+    if difference.reason is not None:
+        shown["reason"] = difference.reason
+    return {
+        "n_candidate": n_candidate,
+        "n_baseline": n_baseline,
+        "n_paired": n_paired,
+        "difference": shown,
+        "adjusted_difference": adjusted,
+        "margin": comparison.margin,
+        "non_inferior": comparison.claims.non_inferior,
+        "superior": comparison.claims.superior,
+        "equivalent": comparison.claims.equivalent,
+        "p": {"non_inferior": comparison.p_non_inferior, "superior": comparison.p_superior, "equivalent": comparison.p_equivalent},
+        "mcnemar_p": mcnemar_p,
+        "minimum_detectable_effect": comparison.minimum_detectable_effect,
+        "wins": comparison.wins,
+        "losses": comparison.losses,
+        "ties": comparison.ties,
+        "sd": comparison.sd,
+        "clusters": comparison.clusters,
+    }
+
+
+def decision(
+    promotion: Promotion,
+    candidate: Side,
+    baseline: Side,
+    rules: ReleaseRules,
+    *,
+    plan: Mapping[str, Any],
+    versions: Mapping[str, str],
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The document of a paired decision."""
+    gates = next(rule for rule in promotion.rules if rule.id == "gate_failure_rate")
+    made = {
+        "schema": DECISION_SCHEMA,
+        "outcome": promotion.outcome,
+        "reason": promotion.reason,
+        "rules": [rule.shown() for rule in promotion.rules],
+        "comparison": comparison_shown(
+            promotion.comparison,
+            n_candidate=len(candidate.rows),
+            n_baseline=len(baseline.rows),
+            n_paired=promotion.n_paired,
+            mcnemar_p=gates.evidence.get("mcnemar_p"),
+            adjusted=promotion.adjusted_difference,
+        ),
+        "would_change": list(promotion.would_change),
+        "missing": promotion.missing,
+        "worse": worse(promotion),
+        "paired": True,
+        **_common(candidate, baseline, rules, plan=plan, versions=versions),
+        **(extra or {}),
+    }
+    return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
+
+
+def worse(promotion: Promotion, *, most: int = 20) -> list[dict[str, Any]]:
+    """The samples that lost most, worst first."""
+    both = [(float(pair.candidate.score - pair.baseline.score) / 100, pair) for pair in promotion.pairs if pair.candidate and pair.baseline]
+    fallen = sorted((item for item in both if item[0] < 0), key=lambda item: (item[0], item[1].sample))[:most]
+    return [
+        {
+            "sample": pair.sample,
+            "difference": round(difference, 4),
+            "candidate": float(pair.candidate.score) / 100 if pair.candidate else None,
+            "baseline": float(pair.baseline.score) / 100 if pair.baseline else None,
+            "newly_failed_gates": sorted(pair.candidate.failed - pair.baseline.failed) if pair.candidate and pair.baseline else [],
+        }
+        for difference, pair in fallen
+    ]
+
+
+def _common(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "candidate": {"name": candidate.name, **candidate.summary},
+        "baseline": {"name": baseline.name, **baseline.summary},
+        "fingerprint": {"digest": candidate.fingerprint_digest, "fields": dict(candidate.fingerprint)},
+        "plan": dict(plan),
+        "policy": rules.policy,
+        **versions,
+        "digests": {"policy": rules.digest, "candidate": candidate.digests["evidence"], "baseline": baseline.digests["evidence"]},
+    }
+
+
+def unpaired_decision(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+    """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
+    ours, theirs = list(candidate.rows.values()), list(baseline.rows.values())
+    comparison = compare_unpaired(
+        [float(row.score) / 100 for row in ours], [float(row.score) / 100 for row in theirs], margin=rules.margin, level=rules.level, power=rules.power
+    )
+    n = min(len(ours), len(theirs))
+    found = [
+        _rate_rule("gate_failure_rate", sum(bool(row.failed) for row in ours), len(ours), sum(bool(row.failed) for row in theirs), len(theirs), rules),
+        _unpaired_scores(comparison, rules),
+        _rate_rule("floor_regression", sum(bool(row.missed) for row in ours), len(ours), sum(bool(row.missed) for row in theirs), len(theirs), rules),
+        _rate_rule("severe_failures", sum(_severe(row, rules) for row in ours), len(ours), sum(_severe(row, rules) for row in theirs), len(theirs), rules),
+    ]
+    violated = [rule for rule in found if rule["violated"]]
+    if violated:
+        outcome, reason = "reject", f"{violated[0]['id']}: {violated[0]['reason']}"
+    elif n < rules.min_pairs:
+        outcome, reason = "not_enough_evidence", f"{n} samples on the smaller side; the policy asks for at least {rules.min_pairs}"
+    elif any(rule["holds"] is None for rule in found):
+        outcome, reason = "not_enough_evidence", next(f"{rule['id']}: {rule['reason']}" for rule in found if rule["holds"] is None)
+    elif not all(rule["holds"] for rule in found):
+        outcome, reason = "hold", next(f"{rule['id']}: {rule['reason']}" for rule in found if not rule["holds"])
+    else:
+        outcome, reason = "promote", "every rule holds, on sets that share no samples"
+    made = {
+        "schema": DECISION_SCHEMA,
+        "outcome": outcome,
+        "reason": reason,
+        "rules": found,
+        "comparison": comparison_shown(comparison, n_candidate=len(ours), n_baseline=len(theirs), n_paired=0, mcnemar_p=None, adjusted=None),
+        "would_change": ["Compare on the same samples: a paired comparison sees far smaller differences."],
+        "missing": {"candidate": [], "baseline": [], "quarantined": []},
+        "worse": [],
+        "paired": False,
+        "mismatches": [mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
+        **_common(candidate, baseline, rules, plan=plan, versions=versions),
+    }
+    return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
+
+
+def _severe(row: Any, rules: ReleaseRules) -> bool:
+    return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
+
+
+def _rate_rule(name: str, ours: int, n: int, theirs: int, before: int, rules: ReleaseRules) -> dict[str, Any]:
+    """A rule on the rate of something bad. It may not rise at all, as it stands."""
+    difference = compare_failures_unpaired(ours, n, theirs, before, level=rules.level) if n and before else None
+    evidence = {
+        "candidate": {"failed": ours, "n": n},
+        "baseline": {"failed": theirs, "n": before},
+        "difference": None if difference is None else difference.shown(),
+    }
+    if difference is None:
+        return {"id": name, "holds": None, "violated": False, "reason": "a side has no samples", "evidence": evidence}
+    holds = ours * before <= theirs * n
+    said = f"{ours} of {n}, {theirs} of {before} before"
+    return {"id": name, "holds": holds, "violated": not holds, "reason": said, "evidence": evidence}
+
+
+def _unpaired_scores(comparison: Comparison, rules: ReleaseRules) -> dict[str, Any]:
+    difference, claims = comparison.difference, comparison.claims
+    evidence = {"difference": difference.shown(), "margin": rules.margin}
+    if difference.low is None or difference.high is None:
+        return {"id": "score_non_inferiority", "holds": None, "violated": False, "reason": f"no interval: {difference.reason}", "evidence": evidence}
+    said = f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}, margin {rules.margin:g}"
+    return {"id": "score_non_inferiority", "holds": bool(claims.non_inferior), "violated": bool(claims.inferior), "reason": said, "evidence": evidence}
+
+
+def exit_code(document: Mapping[str, Any]) -> int:
+    """The exit code of a decision; what is unknown does not open a gate."""
+    return EXITS.get(str(document.get("outcome")), 1)
+
+
+def mismatch_sentences(found: Sequence[Any]) -> str:
+    """Every field in which two sides differ, in words."""
+    return "; ".join(mismatch.sentence() for mismatch in found)

@@ -1,0 +1,201 @@
+"""One side of a comparison: what each sample came to, and what made it comparable.
+
+A sample is compared with the same sample of the other side, so each stands once on a side; its repeats, told apart by `attempt`, are one sample: the mean of
+their scores, and a gate that any of them failed. The fingerprint names everything but the workflow itself that two sides must share.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.canon import digest
+from assay.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.records.grade import Grade
+
+
+class Stratum(NamedTuple):
+    """Samples that were scored alike: by one profile, with the same criteria and weights. Criteria are averaged within a stratum."""
+
+    profile: str
+    criteria: tuple[str, ...]
+    weights: tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """What one sample came to."""
+
+    sample: str
+    score: int | Fraction
+    """Hundredths of points on 0..100; a fraction only where it is the mean of repeats."""
+    gates: frozenset[str]
+    """The gates it has."""
+    failed: frozenset[str]
+    """Those that do not pass; undetermined is one of them."""
+    missed: frozenset[str]
+    """Criteria below their critical floor."""
+    missed_roles: frozenset[str]
+    """The roles of those."""
+    norms: tuple[int | Fraction, ...]
+    """In billionths, in the order of the stratum's criteria."""
+    stratum: Stratum
+    group: str | None
+    tags: frozenset[str]
+    family: str | None
+    runs: tuple[str, ...]
+
+
+class Side(NamedTuple):
+    """All samples of one side, and its fingerprint."""
+
+    name: str
+    rows: Mapping[str, Row]
+    fingerprint: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    digests: Mapping[str, str]
+    runs: int
+
+    @property
+    def fingerprint_digest(self) -> str:
+        """The fingerprint as one digest."""
+        return digest(self.fingerprint)
+
+
+def row_of(grade: Grade) -> Row:
+    """The row of one graded run."""
+    card = grade.scorecard
+    ordered = sorted(zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name)
+    return Row(
+        sample_of(grade),
+        grade.score_units,
+        frozenset(card.hard_gates),
+        frozenset(grade.hard_gate_failures),
+        frozenset(grade.floor_failures),
+        frozenset([item.criterion.role for item in grade.criteria if item.floor_failed and item.criterion.role is not None]) if grade.floor_failures else _NONE,
+        tuple([item.norm_units for item, _ in ordered]),
+        Stratum("" if card.profile is None else card.profile.id, tuple([item.name for item, _ in ordered]), tuple([weight for _, weight in ordered])),
+        card.group,
+        frozenset(card.tags),
+        None if card.workflow is None else card.workflow.family,
+        (grade.run_id,),
+    )
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def sample_of(grade: Grade) -> str:
+    """What a run is paired on: its sample, within its dataset; a run without one stands for itself."""
+    card = grade.scorecard
+    if card.dataset is not None:
+        return f"{card.dataset.id}/{card.dataset.sample_id}"
+    return card.sample_id if card.sample_id is not None else grade.run_id
+
+
+def parts_of(grade: Grade) -> dict[str, str | None]:
+    """What this run adds to the fingerprint of its side."""
+    card = grade.scorecard
+    judge = card.judge
+    return {
+        "dataset": None if card.dataset is None else f"{card.dataset.id} version {card.dataset.version}",
+        "profile": None if card.profile is None else card.profile.id,
+        "profile_digest": card.digests.get("profile"),
+        "rubric": None if card.rubric is None else card.rubric.id,
+        "rubric_digest": card.digests.get("rubric"),
+        "judge": None if judge is None else " ".join(part for part in (judge.model, judge.version, judge.prompt_version) if part),
+        "policy": grade.policy,
+        "policy_digest": grade.policy_digest,
+        "scoringSystem": grade.scoring_system,
+        "gradingSystem": grade.grading_system,
+    }
+
+
+class SideBuilder:
+    """Takes the graded runs of one side one by one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rows: dict[str, dict[int | None, Row]] = {}
+        self._parts: dict[str, set[str | None]] = {}
+        self._ids: list[str] = []
+        self._runs = 0
+
+    def add(self, grade: Grade, *, attempt: int | None, digest: str) -> None:
+        """Take one run. The same sample twice needs two attempts: which of two runs counts is not for us to choose."""
+        row = row_of(grade)
+        attempts = self._rows.setdefault(row.sample, {})
+        if attempt in attempts or (attempts and (attempt is None or None in attempts)):
+            other = next(iter(attempts.values())).runs[0]
+            raise InputError(
+                "REL-004",
+                f"the sample {row.sample!r} stands twice: runs {other!r} and {grade.run_id!r}.",
+                where=self.name,
+                fix="Keep one run for each sample, or number the repeats with `attempt`.",
+            )
+        attempts[attempt] = row
+        for key, value in parts_of(grade).items():
+            self._parts.setdefault(key, set()).add(value)
+        self._ids.append(digest)
+        self._runs += 1
+
+    def side(self, summary: Mapping[str, Any]) -> Side:
+        """The side, once all runs are taken."""
+        rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
+        fingerprint = {key: sorted("" if value is None else value for value in values) for key, values in sorted(self._parts.items())}
+        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs)
+
+
+def merged(rows: list[Row]) -> Row:
+    """Repeats of one sample as one: mean scores, and every failure of any of them."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    if any(row.stratum != first.stratum for row in rows):
+        raise InputError("REL-004", f"the repeats of the sample {first.sample!r} were scored by different criteria or weights.")
+    return first._replace(
+        score=_mean([row.score for row in rows]),
+        gates=frozenset().union(*(row.gates for row in rows)),
+        failed=frozenset().union(*(row.failed for row in rows)),
+        missed=frozenset().union(*(row.missed for row in rows)),
+        missed_roles=frozenset().union(*(row.missed_roles for row in rows)),
+        norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
+        tags=frozenset().union(*(row.tags for row in rows)),
+        runs=tuple(sorted(run for row in rows for run in row.runs)),
+    )
+
+
+def _mean(values: Sequence[int | Fraction]) -> Fraction:
+    return sum(map(Fraction, values), Fraction(0)) / len(values)
+
+
+class Mismatch(NamedTuple):
+    """A field of the fingerprint in which two sides differ."""
+
+    field: str
+    candidate: list[str]
+    baseline: list[str]
+
+    def sentence(self) -> str:
+        """In words."""
+        return f"{self.field}: {_listed(self.candidate)} here, {_listed(self.baseline)} in the baseline"
+
+
+def _listed(values: list[str]) -> str:
+    named = [value or "none" for value in values]
+    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") if named else "none"
+
+
+def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
+    """The fields in which the fingerprints differ. Where the digest of a thing differs and its name does not, the digest is named."""
+    fields = list(dict.fromkeys([*candidate.fingerprint, *baseline.fingerprint]))
+    found = []
+    for field in fields:
+        ours, theirs = list(candidate.fingerprint.get(field, [])), list(baseline.fingerprint.get(field, []))
+        if ours != theirs:
+            found.append(Mismatch(field, ours, theirs))
+    named = {mismatch.field for mismatch in found}
+    return [mismatch for mismatch in found if not (mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named)]

@@ -1,0 +1,253 @@
+"""Results as JUnit XML, the form in which every CI system shows tests: one case for each run, rule or item.
+
+A case is green only where the result says so outright. What failed, what is undetermined and what has no evidence is a failure or an error, never
+`skipped`: most systems show a skipped test as harmless. Signs that XML cannot hold are written as escapes. Grades are written as a stream: the head, which
+holds the counts, keeps its place in front and is filled in at the end.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from assay.records.grade import Payload
+
+HEAD = 1024
+"""Bytes kept free in front of the cases for a head whose counts are not known yet."""
+MAX_TEXT = 500
+"""Signs of a foreign text that a message shows; the whole stands in the JSON document."""
+NOT_ENOUGH = "not enough evidence"
+
+
+class Case(NamedTuple):
+    """One test case. `kind` is empty for one that passed, else `failure` or `error`."""
+
+    name: str
+    classname: str
+    kind: str = ""
+    type: str = ""
+    message: str = ""
+    lines: Sequence[str] = ()
+    """What stands under a failure or an error; of a case that passed, what it says all the same."""
+    seconds: float | None = None
+
+
+def text_of(text: object) -> str:
+    r"""Text as XML holds it, on one line: markup is escaped, and so is every sign that XML 1.0 forbids or a terminal would obey.
+
+    >>> text_of('<b> & "x"\n\x00\ud800')
+    '&lt;b&gt; &amp; &quot;x&quot;\\n\\x00\\ud800'
+    """
+    shown = printable(str(text))
+    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def _clipped(text: object) -> str:
+    shown = str(text)
+    return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."
+
+
+def case_xml(case: Case) -> str:
+    """One case."""
+    time = "" if case.seconds is None else f' time="{case.seconds:.3f}"'
+    head = f'  <testcase name="{text_of(case.name)}" classname="{text_of(case.classname)}"{time}'
+    body = "\n".join(text_of(line) for line in case.lines)
+    if case.kind:
+        return f'{head}>\n    <{case.kind} type="{text_of(case.type)}" message="{text_of(case.message)}">{body}</{case.kind}>\n  </testcase>\n'
+    return f"{head}>\n    <system-out>{body}</system-out>\n  </testcase>\n" if body else f"{head}/>\n"
+
+
+def head_xml(name: str, *, tests: int, failures: int, errors: int, properties: Mapping[str, object]) -> str:
+    """Everything in front of the first case."""
+    numbers = f'tests="{tests}" failures="{failures}" errors="{errors}"'
+    listed = "".join(f'<property name="{text_of(key)}" value="{text_of(str(value)[:200])}"/>' for key, value in properties.items())
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="assay" {numbers}>\n <testsuite name="{text_of(name)}" {numbers} skipped="0">\n'
+        f"  <properties>{listed}</properties>\n"
+    )
+
+
+_END = " </testsuite>\n</testsuites>\n"
+
+
+def document_xml(name: str, cases: Sequence[Case], properties: Mapping[str, object]) -> bytes:
+    """A whole document with one suite."""
+    failures, errors = (sum(case.kind == kind for case in cases) for kind in ("failure", "error"))
+    head = head_xml(name, tests=len(cases), failures=failures, errors=errors, properties=properties)
+    return (head + "".join(map(case_xml, cases)) + _END).encode()
+
+
+def _versions(document: Mapping[str, Any]) -> dict[str, object]:
+    return {key: document[key] for key in ("policy", "rubric", "scoringSystem", "gradingSystem") if document.get(key) is not None}
+
+
+# --- grades -------------------------------------------------------------------------------------------------------------------------------
+
+
+def grade_case(result: Payload) -> Case:
+    """One run: green if it passed, else a failure with every gate and floor that it missed."""
+    classname = f"assay.{result['profile'] or 'scorecard'}"
+    latency = result["operations"]["latency_ms"]
+    seconds = None if latency is None else float(latency) / 1000
+    score = f"grade {result['grade']}, score {result['weighted_score']:.2f} of 100, threshold {float(result['pass_threshold']):g}"
+    if result["passed"] is True:
+        return Case(result["run_id"], classname, seconds=seconds)
+    gates = [f"gate {name} {_gate_word(gate)}: {_clipped(gate['reason'])}" for name, gate in result["hard_gates"].items() if gate["status"] != "pass"]
+    floors = [_floor_line(criterion) for criterion in result["criteria"] if criterion["floor_failed"]]
+    missing = [f"{criterion['name']} has no score: {_clipped(criterion['missing'])}" for criterion in result["criteria"] if criterion["missing"]]
+    why = [*gates, *floors, *missing]
+    lines = [f"{result['reason']}: {score}", *why, f"policy {result['policy']} · {result['scoringSystem']} · {result['gradingSystem']}"]
+    return Case(result["run_id"], classname, "failure", result["reason"], "; ".join(why[:3]) or score, lines, seconds)
+
+
+def _gate_word(gate: Mapping[str, Any]) -> str:
+    return "failed" if gate["status"] == "fail" else "is undetermined"
+
+
+def _floor_line(criterion: Mapping[str, Any]) -> str:
+    floor = criterion["critical_floor"]
+    return f"{criterion['name']} is below its floor: {float(criterion['norm']):g}" + (f" < {float(floor['norm']):g}" if floor else "")
+
+
+def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
+    cases = []
+    for fault in faults:
+        line = "" if fault.get("line") is None else f" line {fault['line']}"
+        where = f"{fault.get('file', '')}{line}".strip() or "input"
+        text = f"{fault.get('path') or ''} {fault.get('message', '')}".strip()
+        cases.append(Case(where, "assay.input", "error", str(fault.get("code") or "fault"), _clipped(text), [text]))
+    if total > len(cases):
+        more = f"{total - len(cases)} more faults of the input"
+        cases.append(Case(more, "assay.input", "error", "fault", more))
+    return cases
+
+
+class JUnit:
+    """Grades as a stream of cases."""
+
+    def head(self) -> bytes:
+        """Room for the head."""
+        return b" " * HEAD
+
+    def piece(self, result: Payload) -> bytes:
+        """One case."""
+        return case_xml(grade_case(result)).encode()
+
+    def joint(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def onto(self, stream: IO[bytes]) -> IO[bytes]:
+        """Cases go straight to the file."""
+        return stream
+
+    def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
+        """The faults, each as an error, and the end."""
+        return ("".join(map(case_xml, _fault_cases(faults, counts["faults"]))) + _END).encode()
+
+    def finish(self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> None:
+        """Write the foot, and the head with the counts into its room."""
+        stream.write(self.foot(faults, counts))
+        errors = len(_fault_cases(faults, counts["faults"]))
+        head = _grades_head(counts, errors, _versions(counts))
+        if len(head) >= HEAD:  # a policy's name beyond all measure may not run over the first case
+            head = _grades_head(counts, errors, {})
+        stream.seek(0)
+        stream.write(head.ljust(HEAD - 1) + b"\n")
+
+
+def _grades_head(counts: dict[str, Any], errors: int, properties: Mapping[str, object]) -> bytes:
+    return head_xml("assay.grades", tests=counts["graded"] + errors, failures=counts["failed"], errors=errors, properties=properties).encode()
+
+
+def grades(document: Mapping[str, Any]) -> bytes:
+    """A grades document (`assay.grades/1`)."""
+    faults = document["faults"]
+    total = max(document["counts"].get("faults") or 0, len(faults))
+    cases = [*map(grade_case, document["results"]), *_fault_cases(faults, total)]
+    if not cases:
+        cases = [Case("evidence", "assay.input", "error", NOT_ENOUGH, "there is nothing to grade; an empty input never passes")]
+    return document_xml("assay.grades", cases, _versions(document["counts"]))
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+
+
+def decision(document: Mapping[str, Any]) -> bytes:
+    """A decision (`assay.decision/1`): one case for each rule. A closed gate is never all green, whatever its rules say."""
+    outcome = str(document["outcome"])
+    cases = [_rule_case(rule) for rule in document["rules"]]
+    if outcome != "promote" and not any(case.kind for case in cases):
+        cases.append(Case("outcome", "assay.decision", "failure", outcome, f"the decision is {outcome.replace('_', ' ')}"))
+    if not document["rules"] and outcome == "promote":
+        cases.append(Case("outcome", "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: the decision names no rule"))
+    return document_xml("assay.decision", cases, {"outcome": outcome, **_versions(document)})
+
+
+def _rule_case(rule: Mapping[str, Any]) -> Case:
+    reason = _clipped(rule.get("reason") or "no reason is given")
+    name, holds = str(rule["id"]), rule.get("holds")
+    if holds is True:
+        return Case(name, "assay.decision", lines=[reason])
+    evidence = [f"{key}: {_clipped(value)}" for key, value in (rule.get("evidence") or {}).items()]
+    if holds is False:
+        return Case(name, "assay.decision", "failure", "rule_violated", reason, [reason, *evidence])
+    return Case(name, "assay.decision", "error", NOT_ENOUGH, f"{NOT_ENOUGH}: {reason}", [reason, *evidence])
+
+
+# --- exams --------------------------------------------------------------------------------------------------------------------------------
+
+
+def exam(document: Mapping[str, Any]) -> bytes:
+    """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure that names it."""
+    reasons = document.get("missing_reasons") or dict.fromkeys(document["missing"], "no answer")
+    cases = [_item_case(item, reasons) for item in document["items"]]
+    cases += _fault_cases(document.get("faults") or (), 0)
+    return document_xml("assay.exam", cases, {"score": document["score"], "n": document["n"], **_versions(document)})
+
+
+def _item_case(item: Mapping[str, Any], missing: Mapping[str, str]) -> Case:
+    name = str(item["item"])
+    if name in missing:
+        return Case(name, "assay.exam", "failure", "no_answer", f"no answer: {_clipped(missing[name])}")
+    lost = [axis for axis, mark in item["breakdown"].items() if mark != 1]
+    if not lost:
+        return Case(name, "assay.exam")
+    lines = [
+        f"score {float(item['score']):g}",
+        f"expected {', '.join(map(str, item['expected']))}",
+        f"got {'nothing' if item['got'] is None else _clipped(item['got'])}",
+    ]
+    return Case(name, "assay.exam", "failure", "lost_axes", f"lost {', '.join(lost)}", lines)
+
+
+def exam_gate(document: Mapping[str, Any]) -> bytes:
+    """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not block stays green and says what it saw."""
+    cases = []
+    for name in ("capstone", "regression"):
+        check = document.get(name)
+        if check is not None:
+            values = ", ".join(f"{key} {check[key]}" for key in ("score", "drop", "limit") if key in check)
+            failed = check["holds"] is not True
+            cases.append(Case(name, "assay.exam-gate", "failure" if failed else "", "gate_closed" if failed else "", values, [values]))
+    verify = document.get("verify_rubric")
+    if verify is not None:
+        failed = verify["self_test"].get("passed") is not True
+        said = f"a rise of {verify['rise']} is more than {verify['limit']}"
+        cases.append(Case("verify_rubric", "assay.exam-gate", "failure" if failed else "", "rubric_fails" if failed else "", said, [said]))
+    signals = [
+        ("target", document["target"]["holds"] is not True, document["target"]),
+        *((one["id"], one["warn"] is not False, one) for one in document["soft"]),
+    ]
+    for name, warns, check in signals:
+        value = check.get("value", check.get("score"))
+        word, seen = "warning" if warns else "ok", "no value" if value is None else value
+        said = f"{word}, does not block: {seen}, limit {check['limit']} {check.get('reason') or ''}".rstrip()
+        cases.append(Case(name, "assay.exam-gate", lines=[said]))
+    if document["passed"] is not True and not any(case.kind for case in cases):
+        cases.append(Case("outcome", "assay.exam-gate", "failure", "gate_closed", "; ".join(map(str, document["reasons"]))))
+    return document_xml("assay.exam-gate", cases, _versions(document))

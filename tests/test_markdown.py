@@ -1,0 +1,272 @@
+"""Markdown for people in a hurry: the verdict first, and no text from evidence that does anything but stand there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import assay as product
+from assay.errors import printable
+from assay.pipeline import payload
+from assay.reports import markdown
+from documents import scorecard
+
+markdown_it = pytest.importorskip("markdown_it", reason="a renderer of GitHub's Markdown is not at hand: pip install markdown-it-py")
+RENDERER = markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table")
+ALLOWED = {
+    *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "strong_open", "strong_close", "code_inline", "fence"),
+    *(f"{name}_{end}" for name in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
+    *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
+}  # fmt: skip
+
+
+def tokens(page: str) -> list[Any]:
+    """Every token of the page, inline ones too."""
+    return [token for block in RENDERER.parse(page) for token in (block, *(block.children or ()))]
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The tables of a page as a renderer sees them: what stands in code in each cell is its text."""
+    found: list[list[list[str]]] = []
+    for token in RENDERER.parse(page):
+        if token.type == "table_open":
+            found.append([])
+        elif token.type == "tr_open":
+            found[-1].append([])
+        elif token.type == "inline" and found and found[-1] and token.level > 3:
+            found[-1][-1].append("".join(child.content for child in token.children))
+    return [[row for row in table if row] for table in found]
+
+
+def check_safe(page: str) -> None:
+    """Nothing in the page but what we put there, and no text outside of code that a code host would turn into something."""
+    for token in tokens(page):
+        assert token.type in ALLOWED | {"softbreak"}, (token.type, token.content)
+        if token.type == "text":
+            assert not set("@#<>[]`\\") & set(token.content), token.content
+            assert "://" not in token.content
+            assert "www." not in token.content
+
+
+def document(*cards: dict[str, Any], faults: tuple[Any, ...] = ()) -> dict[str, Any]:
+    results = [payload(product.grade(card)) for card in cards]
+    passed = sum(one["passed"] for one in results)
+    counts = {
+        "documents": len(results), "graded": len(results), "passed": passed, "failed": len(results) - passed, "faults": len(faults),
+        "grades": {letter: sum(one["grade"] == letter for one in results) for letter in "ABCDF"},
+        "policy": "workflow@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0",
+    }  # fmt: skip
+    return {"schema": "assay.grades/1", "results": results, "faults": list(faults), "counts": counts}
+
+
+def cards(norms: list[float]) -> list[dict[str, Any]]:
+    return [scorecard({"norm": norm}, run_id=f"r-{index}") for index, norm in enumerate(norms)]
+
+
+# --- grades -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_comes_first_and_failed_runs_before_the_others() -> None:
+    page = markdown.grades(document(*cards([0.95, 0.5, 0.9, 0.4])))
+    assert page.startswith("## Assay: not passed\n\n**2 of 4 runs did not pass.** The gate is closed.\n")
+    ((head, *rows),) = tables(page)
+    assert head == ["run", "grade", "score", "passed", "why"]
+    assert [row[:4] for row in rows] == [["r-1", "F", "50.00", "no"], ["r-3", "F", "40.00", "no"], ["r-0", "A", "95.00", "yes"], ["r-2", "A", "90.00", "yes"]]
+    assert [row[4] for row in rows] == ["50.00 is below 70", "40.00 is below 70", "", ""]
+    assert all(name in page for name in ("`workflow@1`", "`scoringSystem/1.0.0`", "`gradingSystem/1.0.0`"))
+
+
+def test_only_a_clean_set_of_passes_says_passed() -> None:
+    fault = {"file": "x.jsonl", "line": 7, "code": "FIL-002", "path": "", "message": "not JSON."}
+    assert markdown.grades(document(*cards([0.9, 0.9]))).startswith("## Assay: passed\n\n**All 2 runs passed.**")
+    assert markdown.grades(document(*cards([0.9]), faults=(fault,))).startswith("## Assay: not passed\n\n**1 fault in the input.** The gate is closed.")
+    assert markdown.grades(document()).startswith("## Assay: nothing was graded\n\nThe gate is closed.")
+    assert "- `x.jsonl` line 7: `not JSON.`" in markdown.grades(document(faults=(fault,)))
+
+
+def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
+    card = scorecard(
+        {"norm": 0.5, "critical_floor": {"norm": 0.9}},
+        {"norm": None, "missing": "the judge timed out"},
+        hard_gates={"a": None},
+        gate_reasons={"a": "nobody looked"},
+    )
+    ((_, row),) = tables(markdown.grades(document(card)))
+    assert row[4] == "gate a is undetermined: nobody looked; c0 0.5 is below its floor 0.9; c1 has no score: the judge timed out; and 1 more"
+
+
+def test_a_long_set_is_cut_and_says_how_many_more_there_are() -> None:
+    page = markdown.grades(document(*cards([0.5] * 7 + [0.9] * 13)), rows=5)
+    ((_, *rows),) = tables(page)
+    assert [row[0] for row in rows] == [f"r-{index}" for index in range(5)]
+    assert "… and 15 more: 2 not passed, 13 passed." in page
+    assert "more" not in markdown.grades(document(*cards([0.5] * 7 + [0.9] * 13)), rows=20)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 50])
+@given(st.lists(st.sampled_from([0.5, 0.9]), max_size=12))
+def test_no_failed_run_gives_way_to_one_that_passed(rows: int, norms: list[float]) -> None:
+    page = markdown.grades(document(*cards(norms)), rows=rows)
+    shown = [row[3] for table in tables(page) for row in table[1:]]
+    failed = norms.count(0.5)
+    assert shown == ["no"] * min(failed, rows) + ["yes"] * max(0, min(len(norms), rows) - failed)
+
+
+def test_the_size_of_the_page_is_bounded() -> None:
+    many = cards([0.1] * 400)
+    for card in many:
+        card["hard_gates"] = {f"gate{index}": False for index in range(50)}
+        card["gate_reasons"] = {f"gate{index}": "x" * 5000 for index in range(50)}
+    assert len(markdown.grades(document(*many))) < 65_000, "a comment on a code host may have 65,536 signs"
+
+
+def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
+    for total in (1, 3, 7, 1000):
+        for count in range(0, total + 1, max(1, total // 50)):
+            drawn = markdown.bar(count, total)
+            assert len(drawn) == markdown.BAR
+            assert ("█" in drawn) == (count > 0)
+            assert ("░" in drawn) == (count < total)
+
+
+def test_the_command_writes_the_page_of_its_document(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text("\n".join(json.dumps(card) for card in cards([0.95, 0.2, 0.8])))
+    done = assay("grade", "runs.jsonl", "--json", "-o", "x.md")
+    assert (tmp_path / "x.md").read_text() == markdown.grades(done.json())
+
+
+# --- hostile text -------------------------------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "a|b", "a\\|b", "back\\", "\\", "|", "||", "`", "``", "`x`", " lead", "trail ", "line\nend", "cr\rend", "sep\u2028end", "@everyone", "a@b.example",
+    "<script>alert(1)</script>", "<img src=x onerror=y>", "[x](javascript:y)", "![x](http://evil.example/p.png)", "https://evil.example", "www.evil.example",
+    "#1", "owner/repo#12", "**bold**", "_u_", "~~s~~", "# head", "- item", "1. one", "> quote", "```\nfence", "&lt;b&gt;", "&#64;x", "<!-- -->",
+    "\u202egnp.exe", "| A | 100.00 | yes |", "a`|`b", "\x1b[31mred", "\x00", "$x$", ":smile:", "!1", "/close", "🦊", "ä" * 300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_as_text(text: str) -> None:
+    fault = {"file": text, "line": 1, "code": "FIL-002", "path": text, "message": text}
+    card = scorecard({"norm": 0.2}, run_id=text, hard_gates={"g": False}, gate_reasons={"g": text})
+    page = markdown.grades(document(card, faults=(fault,)))
+    check_safe(page)
+    ((head, row),) = tables(page)
+    assert len(row) == len(head)
+    shown = printable(text)
+    assert row[0] == (shown if len(shown) <= markdown.MAX_TEXT else f"{shown[: markdown.MAX_TEXT]}…")
+
+
+@given(st.text(st.characters(codec=None), max_size=30) | st.text("`|\\ a@<[*\n", max_size=30))
+def test_any_text_stays_inside_its_cell(text: str) -> None:
+    page = f"| a | b |\n|---|---|\n| {markdown.code(text)} | x |\n"
+    check_safe(page)
+    ((_, row),) = tables(page)
+    shown = printable(text)
+    assert row == [shown if shown.strip() else "(empty)", "x"]
+
+
+def test_a_code_span_holds_any_text_outside_of_a_table_too() -> None:
+    for text in HOSTILE:
+        check_safe(f"- {markdown.code(text)}: words\n")
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------------------------------
+
+
+def decision(outcome: str, *holds: bool | None, **changes: Any) -> dict[str, Any]:
+    rules = [{"id": f"rule-{index}", "holds": one, "reason": f"because {index}", "evidence": {}} for index, one in enumerate(holds)]
+    return {
+        "schema": "assay.decision/1", "outcome": outcome, "rules": rules,
+        "comparison": {
+            "n_candidate": 120, "n_baseline": 121, "n_paired": 119, "margin": 1.0, "non_inferior": True, "superior": False, "equivalent": False,
+            "difference": {"estimate": 0.42, "low": -0.3, "high": 1.14, "level": 0.95, "method": "t, paired"}, "minimum_detectable_effect": 0.81,
+        },
+        "policy": "release@1", "scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0", **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("outcome", "opens"), [("promote", True), ("hold", False), ("reject", False), ("not_enough_evidence", False), ("opened", False)])
+def test_the_outcome_comes_first(outcome: str, opens: bool) -> None:
+    page = markdown.decision(decision(outcome, True, False))
+    assert page.startswith("## Assay: ")
+    assert outcome.replace("_", " ") in page.splitlines()[0]
+    assert ("may replace" in page.splitlines()[2] and "gate is closed" not in page) == opens
+
+
+def test_a_decision_shows_its_rules_the_difference_the_margin_and_what_would_change_it() -> None:
+    page = markdown.decision(decision("hold", True, False, None))
+    check_safe(page.replace("●", "").replace("─", ""))
+    ((head, *rows),) = tables(page)
+    assert head == ["rule", "holds", "why"]
+    assert rows == [["rule-1", "no", "because 1"], ["rule-2", "not known", "because 2"], ["rule-0", "yes", "because 0"]]
+    assert "**+0.42**, 95% interval -0.30 to +1.14 (`t, paired`). It may fall by 1 at the most. The candidate is non-inferior." in page
+    assert "Samples: 119 pairs, 120 of the candidate, 121 of the baseline. The smallest difference this set can see is 0.81." in page
+    assert "What would change it:\n\n- the rule `rule-1` would have to hold\n- the rule `rule-2` would have to hold\n" in page
+    assert "`release@1` · `scoringSystem/1.0.0` · `gradingSystem/1.0.0`" in page
+    named = markdown.decision(decision("hold", False, would_change=["42 more samples", "<b>"]))
+    assert "- `42 more samples`\n- `<b>`\n" in named
+
+
+def test_missing_numbers_are_said_and_never_shown_as_zero() -> None:
+    comparison = {"difference": {"estimate": None, "low": None, "high": None, "level": 0.95, "method": ""}, "margin": None, "minimum_detectable_effect": None}
+    page = markdown.decision(decision("not_enough_evidence", None, comparison=comparison))
+    assert "**not known**, no 95% interval." in page
+    assert "No margin is known." in page
+    assert markdown.decision(decision("not_enough_evidence", None, comparison=None)).count("not known") == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_in_a_decision_is_shown_as_text(text: str) -> None:
+    made = decision(text, False, policy=text, would_change=[text], scoringSystem=text)
+    made["rules"][0].update(id=text, reason=text)
+    made["comparison"]["difference"]["method"] = text
+    page = markdown.decision(made)
+    check_safe(page)
+    ((_, row),) = tables(page)
+    assert len(row) == 3
+
+
+# --- the summary of a job -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_step_summary_is_appended_to_what_is_there(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text("\n".join(json.dumps(card) for card in cards([0.95, 0.2])))
+    (tmp_path / "summary").write_text("before\n")
+    done = assay("grade", "runs.jsonl", "--step-summary", "--json", "-o", "x.md", env={"GITHUB_STEP_SUMMARY": "summary"})
+    assert done.code == 1
+    assert (tmp_path / "summary").read_text() == "before\n" + (tmp_path / "x.md").read_text() + "\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.jsonl", "summary", "x.md"]
+
+
+@pytest.mark.parametrize("text", ["{oops\n", "", '{"schema": "assay.run/2"}\n'])
+def test_the_step_summary_says_so_when_nothing_was_graded(assay: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "runs.jsonl").write_text(text)
+    assert assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "summary"}).code in (3, 4)
+    assert (tmp_path / "summary").read_text().startswith("## Assay: nothing was graded\n\nThe gate is closed")
+
+
+def test_the_step_summary_says_so_when_the_policy_is_unknown(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
+    assert assay("grade", "runs.jsonl", "--policy", "worklow", "--step-summary", env={"GITHUB_STEP_SUMMARY": "summary"}).code == 3
+    assert "worklow" in (tmp_path / "summary").read_text()
+
+
+def test_without_the_option_or_the_variable_no_summary_is_written(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
+    assert assay("grade", "runs.jsonl", env={"GITHUB_STEP_SUMMARY": "summary"}).code == 0
+    done = assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": ""})
+    assert (done.code, done.err) == (0, "assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.jsonl"]
+
+
+def test_a_summary_that_cannot_be_written_is_no_pass(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(scorecard({"norm": 1})))
+    done = assay("grade", "runs.jsonl", "--step-summary", env={"GITHUB_STEP_SUMMARY": "no/such/folder"})
+    assert done.code == 2
+    assert "FIL-008" in done.err
