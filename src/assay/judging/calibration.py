@@ -1,8 +1,9 @@
 """A judge held against human labels: agreement, bias, and what people would have said of everything the judge has seen.
 
-A verdict that could not be read counts against the judge wherever agreement is measured: as the value farthest from the label where values have an order, and
-as a category of its own where they have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates of the true mean need no such
-rule: see `stats.calibration`. The digest of a calibration set is of its ids and labels only, so that two calibrations of different days on one set share it.
+A verdict that could not be read counts against the judge wherever agreement is measured: as the value farthest from the label where values have an order,
+and as a category of its own where they have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates of the true mean
+need no such rule: see `stats.calibration`. The digest of a calibration set is of its ids and labels only, so that two calibrations of different days on one
+set share it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError
-from assay.judging.labels import Scale, scale_of, value_text
+from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
+from assay.judging.labels import read_labels as read_labels  # for whoever makes cards of labels
 from assay.stats.agreement import agreement, krippendorff_alpha
 from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
@@ -33,7 +35,7 @@ FAR = 2.576
 
 
 def calibrate(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any] | Label],
     *,
     minimum: int = MINIMUM_LABELS,
     level: float = 0.95,
@@ -48,53 +50,54 @@ def calibrate(
     """
     if not 0.5 < level < 1:
         raise UsageError("STA-001", f"the level is {level}; it must be above 0.5 and below 1.", fix="0.95 is usual.")
-    labelled = [row for row in rows if row["human"] is not None]
-    both = [row for row in labelled if row["judge"] is not None]
+    items = labels_of(rows)
+    labelled = [row for row in items if row.human is not None]
+    both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
         silent = f" ({len(labelled) - len(both)} more have a label and no verdict that could be read)" if len(labelled) > len(both) else ""
         raise NotEnoughEvidence(
             "JDG-010",
-            f"{len(both)} labelled verdicts of {len(rows)} rows{silent}; at least {max(1, minimum)} are needed.",
+            f"{len(both)} labelled verdicts of {len(items)} rows{silent}; at least {max(1, minimum)} are needed.",
             fix="Label more rows, drawn at random, or lower --minimum and trust the result less.",
         )
-    scale = scale_of(rows, positive=positive)
-    unread = sum(row["judge"] is None for row in rows)
-    grouped = any(row.get("group") is not None for row in rows)
-    groups: list[Hashable] | None = [(row["id"], None) if row.get("group") is None else row["group"] for row in rows] if grouped else None
-    human = [scale.score(row["human"]) for row in rows]
-    judge = [scale.score(row["judge"]) for row in rows]
+    scale = scale_of(items, positive=positive)
+    unread = sum(row.judge is None for row in items)
+    grouped = any(row.group is not None for row in items)
+    groups: list[Hashable] | None = [(row.id, None) if row.group is None else row.group for row in items] if grouped else None
+    human = [scale.score(row.human) for row in items]
+    judge = [scale.score(row.judge) for row in items]
     found = {
         "schema": CALIBRATION_SCHEMA,
         "n_labelled": len(labelled),
-        "n_unlabelled": len(rows) - len(labelled),
-        "n_judged": len(rows) - unread,
+        "n_unlabelled": len(items) - len(labelled),
+        "n_judged": len(items) - unread,
         "unparsable": {"total": unread, "labelled": len(labelled) - len(both)},
         "scale": {"name": scale.name, "positive": scale.positive},
-        "agreement": agreement_block([row["human"] for row in labelled], [row["judge"] for row in labelled], scale, level=level),
+        "agreement": agreement_block([row.human for row in labelled], [row.judge for row in labelled], scale, level=level),
         "accuracy": _accuracy(labelled, scale, level).shown(),
         "bias": {"mean_difference": _bias(human, judge, scale, level, groups).shown()},
         "corrected": {name: value.shown() for name, value in _corrected(human, judge, scale, level, groups).items()},
-        "set": {"id": set_id, "version": set_version, "digest": set_digest(rows)},
-        "labels": {row["id"]: row["human"] for row in labelled},
+        "set": {"id": set_id, "version": set_version, "digest": set_digest(items)},
+        "labels": {row.id: row.human for row in labelled},
         "groups": {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"} if groups is not None else None,
         "selection": _selection(human, judge),
-        "weight": tuned_weight(human, judge) if scale.kind else None,
+        "ppi_weight": tuned_weight(human, judge) if scale.kind else None,
         "level": level,
         "seed": seed,
     }
     if len(labelled) > len(both):
-        found["agreement_of_read"] = agreement_block([row["human"] for row in both], [row["judge"] for row in both], scale, level=level)
+        found["agreement_of_read"] = agreement_block([row.human for row in both], [row.judge for row in both], scale, level=level)
     return {**found, "sentences": _sentences(found)}
 
 
-def set_digest(rows: Sequence[Mapping[str, Any]]) -> str:
+def set_digest(rows: Sequence[Label]) -> str:
     """The digest of a calibration set: its ids and human labels, in no order."""
-    return digest({row["id"]: row["human"] for row in rows if row["human"] is not None})
+    return digest({row.id: row.human for row in rows if row.human is not None})
 
 
-def verdicts_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def verdicts_of(rows: Sequence[Label]) -> dict[str, Any]:
     """A judge's verdicts by item, as a card keeps them."""
-    return {row["id"]: row["judge"] for row in rows}
+    return {row.id: row.judge for row in rows}
 
 
 # --- agreement ----------------------------------------------------------------------------------------------------------------------------
@@ -161,11 +164,11 @@ def _place(name: str) -> tuple[int, float, str]:
         return (1, 0.0, name)
 
 
-def _accuracy(labelled: Sequence[Mapping[str, Any]], scale: Scale, level: float) -> Interval:
+def _accuracy(labelled: Sequence[Label], scale: Scale, level: float) -> Interval:
     """The share of labelled rows whose verdict is the label; an unread verdict is wrong. With a positive value, all others are one class."""
     if scale.name == "continuous":
         return Interval(None, None, None, level, "wilson", "the scores are continuous: exact agreement means nothing")
-    right = sum(row["judge"] is not None and _same(row["human"], row["judge"], scale) for row in labelled)
+    right = sum(row.judge is not None and _same(row.human, row.judge, scale) for row in labelled)
     return wilson(right, len(labelled), level=level)
 
 
@@ -234,6 +237,8 @@ def _sentences(found: Mapping[str, Any]) -> list[str]:
         said.append(f"{leans}: judge minus people is {shown(bias)}, over {found['n_labelled'] - unread['labelled']:,} rows.")
     if found["corrected"]["ppi"]["value"] is not None:
         said += _estimates(found["corrected"], found["n_judged"], share=rate)
+    else:
+        said.append(f"Nothing is estimated: {found['corrected']['ppi'].get('reason')}.")
     if found["selection"] is not None and not found["selection"]["looks_random"]:
         said.append("The judge sees the labelled rows otherwise than the rest: if they were not drawn at random, no correction holds.")
     if found["groups"] is not None:
@@ -263,7 +268,6 @@ def shown(interval: Mapping[str, Any], *, share: bool = False) -> str:
     """
     if interval["value"] is None:
         return f"unknown ({interval.get('reason')})"
-    text = (lambda value: f"{100 * value:.1f}%") if share else (lambda value: f"{value:.3f}")
-    if interval["low"] is None:
-        return f"{text(interval['value'])} (no interval: {interval.get('reason')})"
-    return f"{text(interval['value'])} ({text(interval['low'])} to {text(interval['high'])})"
+    ends = (interval["value"], interval["low"], interval["high"])
+    value, low, high = (None if end is None else f"{100 * end:.1f}%" if share else f"{round(float(end), 3) + 0.0:.3f}" for end in ends)
+    return f"{value} (no interval: {interval.get('reason')})" if low is None else f"{value} ({low} to {high})"

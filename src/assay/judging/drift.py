@@ -1,8 +1,9 @@
 """Drift: a judge's latest card against its own past. The same name may answer otherwise tomorrow; only the same items can show it.
 
-A card, as far as it is read here, is a dict with `model`, `prompt_version`, `made_at`, `calibration` (what `calibrate` gives: its `set.digest`, `labels` and `scale` are
-used) and `verdicts` (id to the judge's value, null where it could not be read). Two cards are comparable when model, prompt version and calibration set are the
-same; anything else is another instrument, or another thing measured. Any change is drift, also one for the better: a card describes the judge it was made of.
+A card, as far as it is read here, is a dict with `model`, `prompt_version`, `made_at`, `calibration` (what `calibrate` gives: its `set.digest`, `labels` and
+`scale` are used) and `verdicts` (id to the judge's value, null where it could not be read). Two cards are comparable when model, prompt version and calibration
+set are the same; anything else is another instrument, or another thing measured. Any change is drift, also one for the better: a card describes the judge it
+was made of.
 
 The latest card is held against the newest comparable one, and against the oldest, because a judge that moves a little each month never differs from last month.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.judging.calibration import shown
-from assay.judging.labels import Scale, scale_of, value_text
+from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.stats.calibration import mean_difference
 from assay.stats.changes import holm, kappa_change, more_than, sign_test
 from assay.stats.intervals import Interval, wilson
@@ -101,7 +102,8 @@ def _unlike(card: Mapping[str, Any], latest: Mapping[str, Any]) -> str:
     for key, what in (("model", "model"), ("prompt_version", "prompt version")):
         if card[key] != latest[key]:
             return f"another {what}: {card[key]} then, {latest[key]} now"
-    if card["calibration"]["set"].get("digest") != latest["calibration"]["set"].get("digest"):
+    digests = [one["calibration"]["set"].get("digest") for one in (card, latest)]
+    if digests[0] is None or digests[0] != digests[1]:
         return "another calibration set: other items or other labels"
     if str(card["made_at"]) >= str(latest["made_at"]):
         return f"it was made at {card['made_at']}, not before the latest card"
@@ -120,8 +122,13 @@ def _compare(card: Mapping[str, Any], latest: Mapping[str, Any], limits: DriftLi
     found["flipped"] = wilson(flipped, n, level=limits.level).shown()
     found["flipped_items"] = [name for name, one, other in zip(pair.ids, before, now, strict=True) if one != other][:20]
     found["unparsable"] = {"before": before.count(UNREAD), "now": now.count(UNREAD)}
-    tests = {"flipped": more_than(flipped, n, limits.max_flipped)}
-    said = {"flipped": f"{flipped} of {n} verdicts on the same items changed, {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed"}
+    tests: dict[str, float] = {}
+    said: dict[str, str] = {}
+    if pair.scale.name != "continuous":  # there a verdict changes in some digit whenever it is asked for
+        tests["flipped"] = more_than(flipped, n, limits.max_flipped)
+        said["flipped"] = (
+            f"{flipped} of {n} verdicts on the same items changed, {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed"
+        )
     _unparsable(found, tests, said, before, now)
     if pair.scale.kind is not None:
         _direction(found, tests, said, pair, limits)
@@ -135,9 +142,9 @@ def _pair(card: Mapping[str, Any], latest: Mapping[str, Any]) -> _Pair:
     labels = latest["calibration"]["labels"]
     ids = sorted(set(card["verdicts"]) & set(latest["verdicts"]))
     before, now = [card["verdicts"][name] for name in ids], [latest["verdicts"][name] for name in ids]
-    rows = [{"human": labels.get(name), "judge": value} for name, value in [*zip(ids, before, strict=True), *zip(ids, now, strict=True)]]
+    rows = [Label(name, labels.get(name), value) for name, value in [*zip(ids, before, strict=True), *zip(ids, now, strict=True)]]
     positive = (latest["calibration"].get("scale") or {}).get("positive")
-    known = {value_text(value) for row in rows for value in row.values() if value is not None}
+    known = {value_text(value) for row in rows for value in (row.human, row.judge) if value is not None}
     scale = scale_of(rows)
     if scale.name == "categories" and positive in known:
         scale = scale_of(rows, positive=positive)

@@ -1,8 +1,8 @@
 """Rows of human labels and a judge's verdicts, and the scale they are on.
 
-A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a judge null that the verdict could not be read: it is counted,
-and never left out of a denominator. One file is on one scale: truth values, numbers, or words. Words have no order and no worth until somebody says which one is
-the positive one; only `a`, `b` and `tie` do, as the verdicts of a comparison.
+A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a judge null that the verdict could not be read: it is
+counted, and never left out of a denominator. One file is on one scale: truth values, numbers, or words. Words have no order and no worth until somebody says
+which one is the positive one; only `a`, `b` and `tie` do, as the verdicts of a comparison.
 """
 
 from __future__ import annotations
@@ -12,21 +12,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import number_text
 from assay.errors import Fault, InputError
 from assay.exact import is_number
-from assay.files import Unread
+from assay.files import Document, Unread, stream_documents
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.files import Document
     from assay.stats.calibration import Kind
 
 MAX_FAULTS = 100
 MOST_CLASSES = 20
 """Numbers with more distinct values than this are a continuous scale: exact agreement means nothing there."""
-LARGEST = 1e90
-"""A score beyond this is none: its square would not fit."""
+LARGEST = 1e50
+"""A score beyond this is none: the powers that statistics take of it would not fit."""
 COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
+
+
+class Label(NamedTuple):
+    """One item: what people said of it, if anybody looked, and what the judge said, if that could be read."""
+
+    id: str
+    human: Any
+    judge: Any
+    group: str | int | None = None
 
 
 class Scale(NamedTuple):
@@ -45,9 +53,19 @@ class Scale(NamedTuple):
         return None if value is None else self.worth.get(value_text(value))
 
 
-def read_rows(documents: Iterable[Document | Unread], *, where: str = "") -> list[dict[str, Any]]:
-    """The rows of a file of labels, or every fault of it with its line."""
-    rows: list[dict[str, Any]] = []
+def read_labels(path: str) -> list[Label]:
+    """The rows of a .jsonl file of labels, or every fault of it with its line."""
+    return _labels(stream_documents(path), where="<stdin>" if path == "-" else path)
+
+
+def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
+    """Rows from Python, held to the same rules as those of a file."""
+    trees = [row._asdict() if isinstance(row, Label) else row for row in rows]
+    return _labels((Document(tree, "", at=f"rows[{place}]") for place, tree in enumerate(trees)), where="rows")
+
+
+def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label]:
+    rows: list[Label] = []
     faults: list[Fault] = []
     seen: dict[str, int | None] = {}
     kind = ""
@@ -55,12 +73,13 @@ def read_rows(documents: Iterable[Document | Unread], *, where: str = "") -> lis
         if isinstance(document, Unread):
             faults.append(document.fault)
             continue
-        found = _problems(document.tree, seen, document.line)
+        tree = document.tree
+        found = _problems(tree, seen)
         if not found:
-            row = {**document.tree, "id": str(document.tree["id"])}
-            seen[row["id"]] = document.line
-            for key in ("human", "judge"):
-                this = kind_of(row[key])
+            row = Label(str(tree["id"]), tree["human"], tree["judge"], tree.get("group"))
+            seen[row.id] = document.line
+            for key, value in (("human", row.human), ("judge", row.judge)):
+                this = kind_of(value)
                 kind = kind or this
                 if this and this != kind:
                     hint = " A number in quotation marks is a text." if {this, kind} == {"number", "text"} else ""
@@ -68,6 +87,7 @@ def read_rows(documents: Iterable[Document | Unread], *, where: str = "") -> lis
             rows.append(row)
         for fault in found:
             fault.file, fault.line = document.file, document.line
+            fault.path = f"{document.at}.{fault.path}".strip(".")
         faults += found
     if not faults:
         faults = _slips(rows, where)
@@ -78,7 +98,7 @@ def read_rows(documents: Iterable[Document | Unread], *, where: str = "") -> lis
     return rows
 
 
-def _problems(tree: Any, seen: Mapping[str, int | None], line: int | None) -> list[Fault]:
+def _problems(tree: Any, seen: Mapping[str, int | None]) -> list[Fault]:
     if not isinstance(tree, dict):
         return [Fault('must be an object {"id", "human", "judge"}.', code="JDG-008")]
     found = []
@@ -103,11 +123,11 @@ def _problems(tree: Any, seen: Mapping[str, int | None], line: int | None) -> li
     return found
 
 
-def _slips(rows: Sequence[Mapping[str, Any]], where: str) -> list[Fault]:
+def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
     """Verdicts that differ from a label only in case or in blanks: they would count as disagreement."""
-    people = {row["human"] for row in rows if isinstance(row["human"], str)}
+    people = {row.human for row in rows if isinstance(row.human, str)}
     folded = {value.strip().casefold(): value for value in people}
-    odd = {row["judge"] for row in rows if isinstance(row["judge"], str)} - people
+    odd = {row.judge for row in rows if isinstance(row.judge, str)} - people
     return [
         Fault(
             f"the judge says {value!r} where people say {folded[value.strip().casefold()]!r}.",
@@ -141,9 +161,9 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else number_text(value)
 
 
-def scale_of(rows: Sequence[Mapping[str, Any]], *, positive: str | None = None) -> Scale:
+def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
     """The scale of some rows; with `positive`, that value against all others."""
-    values = {value_text(value): value for row in rows for value in (row["human"], row["judge"]) if value is not None}
+    values = {value_text(value): value for row in rows for value in (row.human, row.judge) if value is not None}
     if positive is not None:
         if positive not in values:
             raise InputError("JDG-008", f"no label and no verdict is '{positive}'.{near_miss(positive, values)}", fix=f"There are {_listed(values)}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import digest
 from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
+from assay.stats.rates import mcnemar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +61,6 @@ def decision(
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The document of a paired decision."""
-    gates = next(rule for rule in promotion.rules if rule.id == "gate_failure_rate")
     made = {
         "schema": DECISION_SCHEMA,
         "outcome": promotion.outcome,
@@ -71,7 +71,7 @@ def decision(
             n_candidate=len(candidate.rows),
             n_baseline=len(baseline.rows),
             n_paired=promotion.n_paired,
-            mcnemar_p=gates.evidence.get("mcnemar_p"),
+            mcnemar_p=_passes(promotion),
             adjusted=promotion.adjusted_difference,
         ),
         "would_change": list(promotion.would_change),
@@ -82,6 +82,17 @@ def decision(
         **(extra or {}),
     }
     return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
+
+
+def _passes(promotion: Promotion) -> float | None:
+    """The exact two-sided p-value of McNemar's test on which samples pass: whether one side passes samples that the other fails more often than the reverse."""
+    if not promotion.pairs:
+        return None
+    ours = [pair.candidate is not None and pair.candidate.passed for pair in promotion.pairs]
+    theirs = [pair.baseline is None or pair.baseline.passed for pair in promotion.pairs]
+    gained = sum(mine and not before for mine, before in zip(ours, theirs, strict=True))
+    lost = sum(before and not mine for mine, before in zip(ours, theirs, strict=True))
+    return mcnemar(gained, lost).p
 
 
 def worse(promotion: Promotion, *, most: int = 20) -> list[dict[str, Any]]:

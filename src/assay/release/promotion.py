@@ -123,6 +123,7 @@ def _compare(pairs: Sequence[Pair], rules: ReleaseRules) -> Comparison:
         level=rules.level,
         power=rules.power,
         guaranteed=rules.guaranteed,
+        believed=not rules.guaranteed,
     )
 
 

@@ -32,6 +32,7 @@ class Row(NamedTuple):
     sample: str
     score: int | Fraction
     """Hundredths of points on 0..100; a fraction only where it is the mean of repeats."""
+    passed: bool
     gates: frozenset[str]
     """The gates it has."""
     failed: frozenset[str]
@@ -72,6 +73,7 @@ def row_of(grade: Grade) -> Row:
     return Row(
         sample_of(grade),
         grade.score_units,
+        grade.passed,
         frozenset(card.hard_gates),
         frozenset(grade.hard_gate_failures),
         frozenset(grade.floor_failures),
@@ -158,6 +160,7 @@ def merged(rows: list[Row]) -> Row:
         raise InputError("REL-004", f"the repeats of the sample {first.sample!r} were scored by different criteria or weights.")
     return first._replace(
         score=_mean([row.score for row in rows]),
+        passed=all(row.passed for row in rows),
         gates=frozenset().union(*(row.gates for row in rows)),
         failed=frozenset().union(*(row.failed for row in rows)),
         missed=frozenset().union(*(row.missed for row in rows)),

@@ -1,0 +1,87 @@
+"""Whether two sets of verdicts on the same items differ: exact tests, Holm's correction, and the change of kappa."""
+
+from __future__ import annotations
+
+from math import fsum, sqrt
+from typing import TYPE_CHECKING
+
+from assay.stats.intervals import Interval, binomial_cdf, t_quantile
+from assay.stats.kappa import cohen_kappa, count_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+LEAST_ITEMS = 20
+"""The jackknife of a difference of kappas needs so many items."""
+
+LEAST_CHANGED = 5
+"""And so many verdicts that changed: none seen is not none there."""
+
+
+def sign_test(up: int, down: int) -> float:
+    """The exact two-sided p-value that changes go up as often as down; McNemar's exact test where up and down are the two kinds of discordant pairs.
+
+    >>> round(sign_test(6, 0), 9), sign_test(0, 0)
+    (0.03125, 1.0)
+    """
+    n = up + down
+    return 1.0 if n == 0 else min(1.0, 2 * binomial_cdf(min(up, down), n, 0.5))
+
+
+def more_than(count: int, n: int, share: float) -> float:
+    """The exact p-value that a share is no more than a limit, from `count` of n.
+
+    >>> round(more_than(8, 30, 0.1), 4)
+    0.0078
+    """
+    return 1 - binomial_cdf(count - 1, n, share)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Holm's adjusted p-values: below alpha where the test holds with all of them looked at.
+
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    made: dict[str, float] = {}
+    highest = 0.0
+    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p))
+        made[name] = highest
+    return {name: made[name] for name in p_values}
+
+
+def kappa_change(truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable], *, level: float = 0.95) -> Interval:
+    """How much Cohen's kappa with the truth has changed between two sets of verdicts on the same items, by the jackknife over items.
+
+    >>> kappa_change([1, 0] * 15, [1, 0] * 15, [1, 0] * 14 + [0, 1]).value < 0
+    True
+    """
+    method = "jackknife-t"
+    n = len(truth)
+    whole = _difference(truth, before, now)
+    if whole is None:
+        return Interval(None, None, None, level, method, "all labels and verdicts are the same: kappa is not defined")
+    if n < LEAST_ITEMS:
+        return Interval(whole, None, None, level, method, f"{n} items; at least {LEAST_ITEMS} are needed")
+    changed = sum(one != other for one, other in zip(before, now, strict=True))
+    if changed < LEAST_CHANGED:
+        return Interval(whole, None, None, level, method, f"{changed} verdicts changed; an interval needs at least {LEAST_CHANGED}")
+    parts: dict[tuple[Hashable, Hashable, Hashable], float | None] = {}
+    pseudo = []
+    for index, item in enumerate(zip(truth, before, now, strict=True)):
+        if item not in parts:  # items that are alike leave the same rest
+            parts[item] = _difference(*(list(column[:index]) + list(column[index + 1 :]) for column in (truth, before, now)))
+        left = parts[item]
+        if left is None:
+            return Interval(whole, None, None, level, method, "without one of the items kappa is not defined")
+        pseudo.append(n * whole - (n - 1) * left)
+    mean = fsum(pseudo) / n
+    error = sqrt(fsum((value - mean) ** 2 for value in pseudo) / (n - 1) / n)
+    half = t_quantile(0.5 + level / 2, n - 1) * error
+    return Interval(whole, max(-2.0, whole - half), min(2.0, whole + half), level, method)
+
+
+def _difference(truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable]) -> float | None:
+    first, second = (cohen_kappa(count_pairs(truth, verdicts)).value for verdicts in (before, now))
+    return None if first is None or second is None else second - first

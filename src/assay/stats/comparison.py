@@ -1,0 +1,228 @@
+"""A candidate against a baseline: the difference, what it shows, and what it could have shown.
+
+Scores are on 0..100 and a difference is candidate minus baseline. A claim is shown where the whole 95% interval supports it: not worse than the margin, better,
+within the margin on both sides, worse than the margin. Each end errs in at most 2.5%. What is not shown is not thereby refuted: `non_inferior` false and
+`inferior` false together mean that the interval straddles the margin. Where there is no interval every claim is None, and that never promotes.
+
+Nothing here decides: see `release`. Which samples are compared, and what a missing one counts, is settled before the numbers come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from assay.errors import UsageError
+from assay.stats.clusters import estimate_clustered_difference, estimate_clustered_mean
+from assay.stats.estimate import DIFFERENCES, RATE_DIFFERENCES, SCORES, Estimate, check_level, checked
+from assay.stats.intervals import Interval
+from assay.stats.means import estimate_difference, estimate_mean
+from assay.stats.power import detectable_given
+from assay.stats.rates import McNemar, mcnemar, paired_rate_difference, rate_difference
+
+
+class Claims(NamedTuple):
+    """What an interval shows against a margin; all None where it has no ends."""
+
+    non_inferior: bool | None
+    """The lower end is above minus the margin."""
+    inferior: bool | None
+    """The upper end is below minus the margin: shown to be worse than allowed."""
+    superior: bool | None
+    """The lower end is above 0."""
+    equivalent: bool | None
+    """Both ends are within the margin."""
+
+
+class Comparison(NamedTuple):
+    """Two sides compared on their scores."""
+
+    n_candidate: int
+    n_baseline: int
+    n_paired: int
+    """0 where the sides were not paired."""
+    difference: Interval
+    margin: float
+    claims: Claims
+    p_non_inferior: float | None
+    """One-sided; None where there is no interval, or it was combined from two."""
+    p_superior: float | None
+    p_equivalent: float | None
+    """The larger of the two one-sided p-values (TOST)."""
+    wins: int
+    """Pairs in which the candidate is higher; with `losses` and `ties` 0 where the sides were not paired."""
+    losses: int
+    ties: int
+    sd: float | None
+    clusters: int | None
+    minimum_detectable_effect: float | None
+    """The smallest improvement that would be shown with the given power; None where the spread is not known."""
+
+
+class FailureComparison(NamedTuple):
+    """Two sides compared on whether samples failed. A difference above 0 means that the candidate fails more often."""
+
+    n: int
+    both: int
+    only_candidate: int
+    only_baseline: int
+    neither: int
+    difference: Interval
+    allowed: float
+    mcnemar: McNemar
+    worse: bool | None
+    """Shown to fail more often than allowed: the lower end is above it."""
+    not_worse: bool | None
+    """Shown to fail no more often than allowed: the upper end is at most that. With nothing allowed, only clear improvement shows it."""
+
+
+def claims(interval: Interval, margin: float) -> Claims:
+    """What an interval of a difference shows, wherever it comes from.
+
+    >>> claims(Interval(0.2, -0.5, 0.9, 0.95, "student-t"), 1.0)
+    Claims(non_inferior=True, inferior=False, superior=False, equivalent=True)
+    """
+    if not margin >= 0:
+        raise UsageError("STA-001", f"the margin is {margin}; it must be 0 or above.", fix="Give the size of the drop that is allowed.")
+    low, high = interval.low, interval.high
+    if low is None or high is None:
+        return Claims(None, None, None, None)
+    return Claims(low > -margin, high < -margin, low > 0, -margin < low and high < margin)
+
+
+def compare_paired(
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    margin: float,
+    groups: Sequence[Hashable | None] | None = None,
+    level: float = 0.95,
+    power: float = 0.8,
+    guaranteed: bool = False,
+    believed: bool = False,
+) -> Comparison:
+    """Scores of the same samples on two sides, in the same order.
+
+    Student's t on the differences, cluster-robust where there are groups. Where (nearly) all differences are equal, the bounded interval: n pairs without a
+    difference leave room for a rare total loss, about 370 / n points. With `guaranteed` always that one; with `believed` never.
+
+    >>> found = compare_paired([82.0, 91, 77, 95, 88, 70], [80.0, 90, 78, 91, 85, 69], margin=1.0)
+    >>> found.difference.value, found.claims.non_inferior, (found.wins, found.losses, found.ties)
+    (1.6666666666666667, True, (5, 1, 0))
+    >>> compare_paired([100.0] * 30, [100.0] * 30, margin=1.0).claims.non_inferior
+    False
+    """
+    check_level(level)
+    if len(candidate) != len(baseline):
+        message = f"{len(candidate)} candidate scores and {len(baseline)} of the baseline are not pairs."
+        raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
+    ours, theirs = checked(candidate, SCORES, what="a score of the candidate"), checked(baseline, SCORES, what="a score of the baseline")
+    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+    if groups is None:
+        estimate = estimate_mean(differences, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed)
+    else:
+        estimate = estimate_clustered_mean(differences, groups, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed)
+    n = len(differences)
+    wins = sum(difference > 0 for difference in differences)
+    losses = sum(difference < 0 for difference in differences)
+    return _comparison(estimate, (n, n, n), margin=margin, level=level, power=power, counts=(wins, losses, n - wins - losses))
+
+
+def compare_unpaired(
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    margin: float,
+    candidate_groups: Sequence[Hashable | None] | None = None,
+    baseline_groups: Sequence[Hashable | None] | None = None,
+    level: float = 0.95,
+    power: float = 0.8,
+) -> Comparison:
+    """Scores of different samples on two sides: Welch's t, cluster-robust where there are groups.
+
+    >>> found = compare_unpaired([82.0, 91, 77, 95], [80.0, 90, 78, 91, 85], margin=1.0)
+    >>> found.difference.method, found.n_paired
+    ('welch', 0)
+    """
+    if candidate_groups is None and baseline_groups is None:
+        estimate = estimate_difference(candidate, baseline, range=SCORES, level=level)
+    else:
+        ours = candidate_groups if candidate_groups is not None else [None] * len(candidate)
+        theirs = baseline_groups if baseline_groups is not None else [None] * len(baseline)
+        estimate = estimate_clustered_difference(candidate, ours, baseline, theirs, range=SCORES, level=level)
+    return _comparison(estimate, (len(candidate), len(baseline), 0), margin=margin, level=level, power=power, counts=(0, 0, 0))
+
+
+def compare_failures(
+    candidate_failed: Sequence[bool],
+    baseline_failed: Sequence[bool],
+    *,
+    allowed: float = 0.0,
+    groups: Sequence[Hashable | None] | None = None,
+    level: float = 0.95,
+) -> FailureComparison:
+    """Failures of the same samples on two sides: Tango's interval and the exact test of McNemar; cluster-robust where there are groups.
+
+    The test of McNemar takes the pairs as independent: with groups, go by the interval.
+
+    >>> found = compare_failures([True] * 6 + [False] * 94, [False] * 100)
+    >>> found.only_candidate, found.worse, round(found.mcnemar.p, 5)
+    (6, True, 0.03125)
+    """
+    check_level(level)
+    if len(candidate_failed) != len(baseline_failed):
+        message = f"{len(candidate_failed)} verdicts of the candidate and {len(baseline_failed)} of the baseline are not pairs."
+        raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
+    n = len(candidate_failed)
+    both = sum(ours and theirs for ours, theirs in zip(candidate_failed, baseline_failed, strict=True))
+    more = sum(map(bool, candidate_failed)) - both
+    fewer = sum(map(bool, baseline_failed)) - both
+    if groups is None:
+        difference = paired_rate_difference(more, fewer, n, level=level)
+    else:
+        differences = [float(ours) - float(theirs) for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)]
+        difference = estimate_clustered_mean(differences, groups, range=RATE_DIFFERENCES, level=level).interval
+    return FailureComparison(
+        n=n, both=both, only_candidate=more, only_baseline=fewer, neither=n - both - more - fewer, difference=difference, allowed=allowed,
+        mcnemar=mcnemar(more, fewer), worse=None if difference.low is None else difference.low > allowed,
+        not_worse=None if difference.high is None else difference.high <= allowed,
+    )  # fmt: skip
+
+
+def compare_failures_unpaired(candidate_failed: int, candidate_n: int, baseline_failed: int, baseline_n: int, *, level: float = 0.95) -> Interval:
+    """Failure rates of different samples, candidate minus baseline, by Newcombe's interval."""
+    return rate_difference(candidate_failed, candidate_n, baseline_failed, baseline_n, level=level)
+
+
+def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """P-values corrected for being several, by Holm's step-down: the chance of one false claim or more among all stays below the level.
+
+    One that could not be judged (None) stays None, and counts as a comparison that was made.
+
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    for name, p in p_values.items():
+        if p is not None and not 0 <= p <= 1:
+            raise UsageError("STA-001", f"the p-value of {name} is {p}.", fix="A p-value is from 0 to 1.")
+    found: dict[str, float | None] = dict.fromkeys(p_values)
+    highest, left = 0.0, len(p_values)
+    for p, name in sorted((p, name) for name, p in p_values.items() if p is not None):
+        highest = max(highest, min(1.0, left * p))
+        found[name] = highest
+        left -= 1
+    return found
+
+
+def _comparison(estimate: Estimate, sizes: tuple[int, int, int], *, margin: float, level: float, power: float, counts: tuple[int, int, int]) -> Comparison:
+    shown = claims(estimate.interval, margin)
+    below = estimate.p_below(margin)
+    above = estimate.p_above(-margin)
+    effect = None
+    if estimate.standard_error and estimate.df is not None:
+        effect = detectable_given(estimate.standard_error, estimate.df, power=power, level=level)
+    return Comparison(
+        n_candidate=sizes[0], n_baseline=sizes[1], n_paired=sizes[2], difference=estimate.interval, margin=margin, claims=shown,
+        p_non_inferior=above, p_superior=estimate.p_above(0.0), p_equivalent=None if above is None or below is None else max(above, below),
+        wins=counts[0], losses=counts[1], ties=counts[2], sd=estimate.sd, clusters=estimate.clusters, minimum_detectable_effect=effect,
+    )  # fmt: skip
