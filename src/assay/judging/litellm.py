@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
@@ -15,11 +16,13 @@ async def post(
     spec: JudgeSpec, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, key: str | None, without: frozenset[str], sample: int, timeout_s: float
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a price list from the network on import
     try:
         import litellm
     except ImportError:
         raise UsageError("JDG-003", "this judge needs the package litellm.", where=spec.judge, fix="Run: pip install 'assay[litellm]'") from None
     litellm.telemetry = False
+    litellm.suppress_debug_info = True  # it would print on standard output, where only our document belongs
     body = OpenAI().body(spec, messages, schema, without=without, sample=sample)
     extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
     if key is not None:
