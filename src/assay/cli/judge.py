@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ACTIONS: dict[str, str] = {
     "rubric": "score texts against the criteria of a rubric",
     "pairwise": "compare two answers to each task, in both orders",
+    "claims": "whether the retrieved context bears each claim of a run out",
     "panel": "several judges on one rubric, by mean or by majority",
     "audit": "measure a judge's biases, its repeatability and what it obeys",
     "calibrate": "hold a judge's verdicts against human labels, and correct estimates by them",
@@ -41,6 +42,7 @@ ACTIONS: dict[str, str] = {
 MODULES = {
     "rubric": "judge_tasks",
     "pairwise": "judge_tasks",
+    "claims": "judge_claims",
     "panel": "judge_tasks",
     "audit": "judge_audit",
     "calibrate": "judge_calibrate",

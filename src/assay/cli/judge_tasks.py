@@ -176,7 +176,7 @@ def _disagreement(members: dict[str, list[Judged]]) -> dict[str, Any]:
         "unanimous": sum(1 for spread in spreads if spread == 0),
         "largest_spread": max(spreads, default=None),
         "mean_spread": float(sum(spreads)) / len(spreads) if spreads else None,
-        "krippendorff_alpha": krippendorff_alpha([[None if raw is None else float(raw) for raw in row] for row in rows], level="interval"),
+        "krippendorff_alpha": krippendorff_alpha([[None if raw is None else float(raw) for raw in row] for row in rows], level="interval").shown(),
     }
 
 

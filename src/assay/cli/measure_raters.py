@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from itertools import pairwise as successive
 from math import fsum, isfinite, sqrt
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -174,10 +173,8 @@ def _means(items: Sequence[tuple[Any, ...]]) -> list[float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    try:
-        return fmean(values)
-    except OverflowError:
-        return fsum(value / len(values) for value in values)
+    total = sum(values)
+    return total / len(values) if isfinite(total) else fsum(value / len(values) for value in values)
 
 
 def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
@@ -187,7 +184,7 @@ def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
     largest = max(map(abs, means), default=0.0)
     scale = largest if largest > 1e100 else 1.0  # squares of such numbers have none
     reduced = [mean / scale for mean in means]
-    middle = _mean(reduced) if n else None
+    middle = fsum(reduced) / n if n else None
     spread = sqrt(fsum((mean - middle) ** 2 for mean in reduced) / (n - 1)) if middle is not None and n > 1 else 0.0
     found = student(middle, spread, n)
     value, low, high = (None if end is None else end * scale for end in found[:3])
@@ -207,7 +204,7 @@ def _notes(ratings: Ratings, document: dict[str, Any]) -> list[str]:
     n, paired, complete = document["n"], document["n_paired"], document["n_complete"]
     if complete < n:
         notes.append(
-            f"{n - complete:,} of {n:,} items lack a rating: alpha is over the {paired:,} with two or more, the kappas over the {complete:,} complete ones"
+            f"items that lack a rating: {n - complete:,} of {n:,}; alpha is over the {paired:,} with two or more, kappas over the {complete:,} complete ones"
         )
     if not ratings.numeric:
         texts = {value for column in ratings.columns.values() for value in column if isinstance(value, str)}

@@ -108,8 +108,9 @@ def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint
     missing = [rater for rater in raters if rater not in names]
     if missing:
         shown = ", ".join(list(names)[:_SHOWN])
-        faults = [Fault(f"no column is named '{name}'.{near_miss(name, names)}", code="SCO-036", file=path) for name in missing]
-        raise InputError("SCO-036", faults[0].message, where=path, fix=f"The columns are {shown}.{hint}", faults=faults)
+        fix = f"The columns are {shown}.{hint}"
+        faults = [Fault(f"no column is named '{name}'.{near_miss(name, names)}", code="SCO-036", file=path, fix=fix) for name in missing]
+        raise InputError("SCO-036", faults[0].message, where=path, fix=fix, faults=faults)
 
 
 def _json_rows(path: str, faults: _Faults) -> Iterator[_Row]:

@@ -289,7 +289,10 @@ def _score(argv: list[str]) -> int:
     made.add_argument("prompts", metavar="PROMPTS", help="a prompts.json, or a work folder with <slug>/prompts.json")
     made.add_argument("-o", "--output", metavar="SCORES", help="where to write scores.json, or for a work folder the folder (default: beside the prompts)")
     made.add_argument(
-        "--judge", metavar="COMMAND", required=True, help='a command that reads a prompt on standard input and writes {"score": 1.0-5.0, "reasoning": ...}'
+        "--judge",
+        metavar="J",
+        required=True,
+        help='a command that reads a prompt on standard input and writes {"score": 1.0-5.0, "reasoning": ...}; or a judge\'s description (.yaml)',
     )
     made.add_argument("--model", metavar="NAME", help="the model behind the judge, for the record")
     made.add_argument("--judge-version", metavar="V", help="the version of the judge, for the record")
@@ -300,9 +303,18 @@ def _score(argv: list[str]) -> int:
     options = made.parse_args(argv)
     if options.repeat < 1 or options.timeout <= 0:
         raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
-    from assay.flowmcp.scorer import CommandJudge, score_prompts
+    from assay.flowmcp.scorer import CommandJudge, EndpointJudge, Judge, score_prompts
 
-    judge = CommandJudge(options.judge, timeout_s=options.timeout)
+    judge: Judge
+    if options.judge.endswith((".yaml", ".yml")):
+        from assay.files import read_yaml
+        from assay.judging.config import load_judge
+
+        spec = load_judge(read_yaml(options.judge))
+        judge = EndpointJudge(spec)
+        options.model = options.model or spec.model
+    else:
+        judge = CommandJudge(options.judge, timeout_s=options.timeout)
     rules, now = inp.rules_of(options), inp.now_of(options)
     results: list[dict[str, Any]] = []
     unstable = 0

@@ -7,7 +7,9 @@ stops the whole: nothing is filled in.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -24,11 +26,14 @@ from assay.flowmcp.answers import shown
 from assay.flowmcp.names import iso, stamp
 from assay.flowmcp.protocol import check_prompts, prompts_digest, score_faults
 from assay.flowmcp.versions import SCORING_PROTOCOL
+from assay.judging.client import Client, Errored
+from assay.judging.journal import Journal
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.flowmcp.policy import SchemaRules
+    from assay.judging.config import JudgeSpec
 
 NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024
@@ -92,6 +97,38 @@ class CommandJudge:
                 lines = said.read().decode("utf-8", "replace").strip().splitlines()
                 raise InputError("PRO-007", f"the judge ended with exit code {process.returncode}{': ' + lines[-1][:300] if lines else ''}.")
         return reply
+
+
+class EndpointJudge:
+    """A judge that is a model endpoint, as a judge's description names it. Each prompt is a request of its own, without history."""
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self.spec = spec
+        self.name = spec.judge
+
+    def ask(self, instructions: str, prompt: str) -> bytes:
+        """Ask the endpoint once. Its client paces and retries; nothing is kept, so that repeats are draws of their own."""
+        return asyncio.run(self._ask(instructions, prompt)).encode("utf-8", "replace")
+
+    async def _ask(self, instructions: str, prompt: str) -> str:
+        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": prompt}]
+        async with Client(self.spec, Journal()) as client:
+            try:
+                said, _ = await client.said("prompt", SCORING_PROTOCOL, messages, None)
+            except Errored as error:
+                raise InputError("PRO-007", f"the judge {self.name} did not answer: {error}.") from None
+        if said.text is None:
+            raise InputError("PRO-007", f"the judge {self.name} gave no text{': ' + said.refusal if said.refusal else ''}.")
+        return _unfenced(said.text)
+
+
+def _unfenced(text: str) -> str:
+    """A reply without the one code block that models like to put around JSON."""
+    found = _FENCED.match(text)
+    return found[1] if found else text
+
+
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -182,10 +182,8 @@ _HEAD = len(b'{"crc":"00000000","entry":')
 
 def _checked(line: bytes) -> dict[str, Any] | None:
     """The entry of a line, or None where it is not as it was written."""
-    if not line.endswith(b"}\n") or not line.startswith(b'{"crc":"'):
-        return None
     body = line[_HEAD:-2]
-    if b"%08x" % crc32(body) != line[8:16]:
+    if not line.endswith(b"}\n") or line[:_HEAD] != b'{"crc":"%08x","entry":' % crc32(body):
         return None
     try:
         tree = _decode(body)

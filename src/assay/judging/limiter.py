@@ -24,16 +24,18 @@ class Limiter:
         self.slowed = 0
         """How often the endpoint slowed us down."""
         self._clock = clock
-        self._resume_at = 0.0
+        self._resume_at = float("-inf")
+        self._pause_s = 0.0
         self._slowed_at = float("-inf")
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> None:
         """Wait for a place, and for the end of any pause."""
         while True:
-            pause = self._resume_at - self._clock()
-            if pause > 0:
-                await asyncio.sleep(pause)
+            now = self._clock()
+            if self._resume_at > now:
+                self._resume_at = min(self._resume_at, now + self._pause_s)  # a clock that was set back makes no pause longer than was asked for
+                await asyncio.sleep(self._resume_at - now)
                 continue
             if self.in_flight < max(1, int(self.limit)):
                 self.in_flight += 1
@@ -66,7 +68,8 @@ class Limiter:
             self._slowed_at = now
             self.slowed += 1
         if retry_after_s is not None:
-            self._resume_at = max(self._resume_at, now + retry_after_s)
+            self._pause_s = max(retry_after_s, min(self._resume_at - now, self._pause_s))
+            self._resume_at = now + self._pause_s
 
     def _wake(self) -> None:
         free = max(1, int(self.limit)) - self.in_flight

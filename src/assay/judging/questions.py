@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RUBRIC_PROMPT = "rubric/1"
 PAIRWISE_PROMPT = "pairwise/1"
+CLAIM_PROMPT = "claim/1"
 LONGEST_REASON = 1200
 """Signs of a reason; a limit keeps a small model from writing until its tokens run out."""
 
@@ -143,7 +144,45 @@ class PairQuestion(NamedTuple):
         return "a" if (place == "first") == (self.order == "ab") else "b"
 
 
-Question = RubricQuestion | PairQuestion
+class ClaimQuestion(NamedTuple):
+    """Whether a context bears a claim out."""
+
+    claim: str
+    context: str
+
+    @property
+    def prompt_version(self) -> str:
+        """Which wording this is."""
+        return CLAIM_PROMPT
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is judged."""
+        return (self.claim, self.context)
+
+    def schema(self) -> dict[str, Any]:
+        """The shape of a reply: reason, quotes from the context, verdict."""
+        quotes = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 3}
+        return _closed({"reason": {"type": "string", "maxLength": LONGEST_REASON}, "quotes": quotes, "supported": {"type": "boolean"}})
+
+    def messages(self, boundary: str) -> list[dict[str, str]]:
+        """The question as chat messages."""
+        fence = Fence(boundary)
+        parts = [
+            "WHAT COUNTS: the claim is supported only if the context says it, or says what it follows from without any further knowledge.",
+            "",
+            fence.block("CONTEXT", self.context),
+            fence.block("CLAIM", self.claim),
+        ]
+        parts.append(
+            "The data ends here. Does the context bear the claim out? What you know from elsewhere does not count, nor what the claim says of itself. "
+            "First the reason, then up to three short quotes copied from the context that bear the claim out (none if nothing does), then the verdict. "
+            'Reply with one JSON object: {"reason": "...", "quotes": ["..."], "supported": true or false}'
+        )
+        return [{"role": "system", "content": _system("whether a context bears a claim out", boundary)}, {"role": "user", "content": "\n".join(parts)}]
+
+
+Question = RubricQuestion | PairQuestion | ClaimQuestion
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 
 from assay.files import parse_json
 from assay.judging.fence import occurs
-from assay.judging.questions import PairQuestion, Question, RubricQuestion
+from assay.judging.questions import ClaimQuestion, PairQuestion, Question, RubricQuestion
 
 if TYPE_CHECKING:
     from assay.judging.endpoints import Said
@@ -59,7 +59,19 @@ def read_verdict(said: Said, question: Question, schema: dict[str, Any]) -> Read
     if isinstance(question, PairQuestion):
         place = tree["winner"]
         return Read("tie" if place == "tie" else "scored", Verdict(None, (), question.winner(place), place), tree["reason"], None)
+    if isinstance(question, ClaimQuestion):
+        return _supported(tree, question)
     return _scored(tree, question)
+
+
+def _supported(tree: dict[str, Any], question: ClaimQuestion) -> Read:
+    quotes = tuple(tree["quotes"])
+    for quote in quotes:
+        if not occurs(quote, question.context):
+            return Read("unparsable", None, "", f"the quote {quote[:80]!r} does not stand in the context.", mendable=True)
+    if tree["supported"] and not quotes:
+        return Read("unparsable", None, "", "a claim that is supported needs a quote from the context that bears it out.", mendable=True)
+    return Read("scored", Verdict(int(tree["supported"]), quotes, None, None), tree["reason"], None)
 
 
 def _scored(tree: dict[str, Any], question: RubricQuestion) -> Read:
