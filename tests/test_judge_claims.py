@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.scripted_judge import scripted_judge
 
 from assay.judging.claims_task import context_of
 from assay.judging.endpoints import Said
 from assay.judging.questions import ClaimQuestion
 from assay.judging.replies import read_verdict
-from assay.records.evidence import Claim, Dataset, Retrieved, Run, Workflow
+from assay.records.evidence import Dataset, Retrieved, Run, Workflow
+from servers.scripted_judge import scripted_judge
 
 
 def run_of(**changes: Any) -> Run:
