@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.cli import demo_release
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError
 from assay.exams.answers import read_answers
@@ -28,7 +29,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.reports.documents import JsonDocument, plain
+from assay.reports.documents import JsonDocument, plain, pretty
 from assay.reports.html import render
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
@@ -64,6 +65,10 @@ def run(verb: str, argv: list[str]) -> int:
     written.append(os.path.join(options.out, "exam.json"))
     with atomic_write(written[-1]) as stream:
         stream.write(document_bytes(exam))
+    decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
+    written.append(os.path.join(options.out, "decisions.json"))
+    with atomic_write(written[-1]) as stream:
+        stream.write(pretty({"decisions": decisions}))
     if options.json:
         opt.print_json(
             {
@@ -74,11 +79,12 @@ def run(verb: str, argv: list[str]) -> int:
                 "summary": block,
                 "tools": tools,
                 "exam": exam,
+                "decisions": decisions,
                 "written": written,
             }
         )
         return ExitCode.PASSED
-    _tell(groups, grader, block, tools, exam, written)
+    _tell(groups, grader, block, tools, exam, decisions, written)
     return ExitCode.PASSED
 
 
@@ -183,7 +189,13 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
 
 
 def _tell(
-    groups: dict[str, list[Graded]], grader: Grader, block: dict[str, Any], tools: list[dict[str, Any]], exam: dict[str, Any], written: list[str]
+    groups: dict[str, list[Graded]],
+    grader: Grader,
+    block: dict[str, Any],
+    tools: list[dict[str, Any]],
+    exam: dict[str, Any],
+    decisions: list[dict[str, Any]],
+    written: list[str],
 ) -> None:
     on = opt.colour()
     out = sys.stdout
@@ -202,9 +214,11 @@ def _tell(
     out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n")
     _tell_tools(tools, on=on)
     _tell_exam(exam, on=on)
+    demo_release.tell(decisions, on=on)
     out.write(f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
     out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
+    out.write("Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl\n")
     out.write("Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema grade schema.mjs --emit-prompts\n")
 
 

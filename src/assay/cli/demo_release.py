@@ -1,0 +1,51 @@
+"""The release part of the demo: a candidate that is better on average and must not ship, and the one that may."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli.gate import VERSIONS
+from assay.cli.gate_sides import read_side
+from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.release.decision import decision
+from assay.release.pairs import pair_up
+from assay.release.policy import make_release_rules
+from assay.release.promotion import promote
+
+STORIES = {
+    "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
+    "mended": "Version 8.1, with what the decision named mended",
+}
+
+
+def decided(folder: str) -> list[dict[str, Any]]:
+    """The decisions on the bundled candidates."""
+    grader = Grader(Shelf())
+    rules = make_release_rules(Shelf().release_policy("release"))
+    baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
+    plan = {"declared": False, "changed": [], **rules.declared(), "looks": 1, "slices": []}
+    found = []
+    for name in STORIES:
+        candidate = read_side([os.path.join(folder, f"{name}.jsonl")], grader, name=name)
+        promotion = promote(pair_up(candidate, baseline), rules, shrinkage=grader.rules.shrinkage)
+        found.append(decision(promotion, candidate, baseline, rules, plan=plan, versions=VERSIONS))
+    return found
+
+
+def tell(decisions: list[dict[str, Any]], *, on: bool) -> None:
+    """Both decisions in a few lines."""
+    out = sys.stdout
+    out.write(opt.paint("\nMay this version replace that one?\n", "bold", on=on))
+    for story, document in zip(STORIES.values(), decisions, strict=True):
+        good = document["outcome"] == "promote"
+        out.write(opt.paint(f"  {document['outcome'].upper()}  {story}", "green" if good else "red", on=on) + "\n")
+        for rule in document["rules"]:
+            sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "violated" if rule["violated"] else "not shown"
+            out.write(f"       {sign:<9} {rule['id']}: {rule['reason']}\n")
+        for line in document["would_change"]:
+            out.write(f"       {line}\n")
+    out.write(f"  policy {decisions[0]['policy']} · {decisions[0]['scoringSystem']} · {decisions[0]['gradingSystem']}\n")

@@ -1,0 +1,77 @@
+"""The same sample on both sides, and what a side that lost it counts as.
+
+A lost sample is not left out: it counts as the worst there is for the candidate, and as the best for the baseline. Nothing here judges: see `promotion`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.release.sides import Repeat, Row, Side, without
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Pair(NamedTuple):
+    """One sample on both sides. A side that lost it is None, and counts as the worst or the best there is."""
+
+    sample: str
+    candidate: Row | None
+    baseline: Row | None
+
+    @property
+    def known(self) -> Row | None:
+        """The side that is there; None for a planned sample that nobody has."""
+        return self.candidate if self.candidate is not None else self.baseline
+
+    @property
+    def group(self) -> str | None:
+        """The group that either side names."""
+        return next((row.group for row in (self.candidate, self.baseline) if row is not None and row.group is not None), None)
+
+    @property
+    def ours(self) -> float:
+        """The candidate's points on 0..100; a lost sample counts as 0."""
+        return 0.0 if self.candidate is None else float(self.candidate.score) / 100
+
+    @property
+    def theirs(self) -> float:
+        """The baseline's points; a lost sample counts as 100."""
+        return 100.0 if self.baseline is None else float(self.baseline.score) / 100
+
+    @property
+    def unknown(self) -> tuple[float, float]:
+        """By how many points each side could be off, because of runs that it lost."""
+        ours, theirs = (1 if row is None else row.unknown for row in (self.candidate, self.baseline))
+        return 100 * float(ours), 100 * float(theirs)
+
+
+def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[Pair]:
+    """Every sample of the plan, or of both sides, in the order of their names. A planned sample that nobody has is missing on both sides.
+
+    Where both sides number their repeats, one that only one of them has was lost by the other.
+    """
+    names = sorted(set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys())
+    pairs = []
+    for name in names:
+        ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
+        if ours is not None and theirs is not None and name in candidate.repeats and name in baseline.repeats:
+            mine, before = _attempts(candidate.repeats[name]), _attempts(baseline.repeats[name])
+            if before - mine:
+                ours = without(ours, len(mine), len(before - mine), candidate=True)
+            if mine - before:
+                theirs = without(theirs, len(before), len(mine - before), candidate=False)
+        pairs.append(Pair(name, ours, theirs))
+    return pairs
+
+
+def _attempts(repeats: Sequence[Repeat]) -> frozenset[int]:
+    return frozenset([repeat.attempt for repeat in repeats])
+
+
+def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
+    """The group of each pair; None where no two samples share one."""
+    groups = [pair.group for pair in pairs]
+    return groups if any(count > 1 for group, count in Counter(groups).items() if group is not None) else None
