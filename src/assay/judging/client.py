@@ -115,22 +115,25 @@ class Client:
 
     async def __aenter__(self) -> Client:
         self._key = key_of(self.spec)
-        if self.spec.api == "litellm":
-            return self
-        try:
-            import aiohttp
-        except ImportError:
-            raise UsageError("JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}") from None
-        assert self._dialect is not None
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
-            timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
-            headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
-            trust_env=self.spec.proxy_from_environment,
-            auto_decompress=True,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
         return self
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        """The session, made when the first request is sent: what the journal answers needs no network, no aiohttp and no time to load it."""
+        if self._session is None:
+            try:
+                import aiohttp
+            except ImportError:
+                raise UsageError("JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}") from None
+            assert self._dialect is not None
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
+                timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
+                headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
+                trust_env=self.spec.proxy_from_environment,
+                auto_decompress=True,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._session is not None:
@@ -297,14 +300,14 @@ class Client:
 
             sent, status, headers, reply = await post(self.spec, messages, schema, key=self._key, without=without, sample=sample, timeout_s=timeout_s)
             return sent, status, headers, self._masked_bytes(reply)
-        assert self._session is not None
+        session = self._open_session()
         from aiohttp import ClientTimeout
 
         body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
         url = self.spec.base_url.rstrip("/") + self._dialect.path
         # A redirect is not followed: it would carry the key, and the texts, to whoever it names.
         sent_bytes = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        async with self._session.post(url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)) as response:
+        async with session.post(url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)) as response:
             self._calls += 1
             data = await response.content.read(MAX_REPLY + 1) if response.content_length is None else await _whole(response)
             while len(data) <= MAX_REPLY and not response.content.at_eof():
