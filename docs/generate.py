@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import VERBS, run
+from assay.cli.measure import KINDS
 from assay.cli.schema import ACTIONS
 from assay.errors import CODES
 from assay.flowmcp.assess import RULES
@@ -20,6 +22,7 @@ from assay.records.scorecard import Scorecard
 from assay.reports.schemas import SCHEMAS
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.examples import EXAMPLES
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 NOTE = "<!-- Made by docs/generate.py; do not edit. -->\n"
@@ -88,7 +91,18 @@ def sheets_page() -> str:
     parts.append("## Measures\n\n| id | what | unit | direction | formula | looks at |\n|---|---|---|---|---|---|")
     for measure in (MEASURES[name] for name in MEASURES):
         parts[-1] += f"\n| `{measure.id}` | {measure.title} | {measure.unit} | {measure.direction} | `{measure.formula}` | {measure.evidence} |"
+    parts.append(
+        "## An example of each measure\n\nEvidence of a run, and the raw score read off it; the parameters are the default ones but for those shown."
+        " A test runs each.\n\n| id | evidence | parameters | raw score |\n|---|---|---|---|"
+    )
+    for name in MEASURES:
+        example = EXAMPLES[name]
+        parts[-1] += f"\n| `{name}` | `{_json(example.evidence)}` | {f'`{_json(example.params)}`' if example.params else ''} | `{_json(example.value)}` |"
     return "\n\n".join(parts) + "\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def errors_page() -> str:
@@ -122,7 +136,8 @@ def cli_page() -> str:
         with redirect_stdout(text), suppress(SystemExit):
             run([*([verb] if verb else []), "--help"])
         parts.append(f"## assay {verb}".rstrip() + f"\n\n```\n{text.getvalue().rstrip()}\n```")
-    for verb, action in (*(("schema", action) for action in ACTIONS), *(("exam", action) for action in EXAM_ACTIONS)):
+    actions = {"schema": ACTIONS, "exam": EXAM_ACTIONS, "measure": KINDS}
+    for verb, action in ((verb, action) for verb, listed in actions.items() for action in listed):
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):
             run([verb, action, "--help"])

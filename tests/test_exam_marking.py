@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from assay.canon import digest
 from assay.cli.conform import differs
 from assay.cli.conform_exam import OPS
 from assay.errors import AssayError, InputError
@@ -112,7 +114,7 @@ def test_every_score_is_the_sum_of_its_weighted_parts_and_the_exam_their_mean(ma
     graded = Graded(
         exam,
         MARKING,
-        tuple(mark_item(item, None, MARKING)._replace(bits=mark, units=MARKING.units[mark]) for item, mark in zip(exam.items, marks, strict=True)),
+        tuple(structs.replace(mark_item(item, None, MARKING), bits=mark, units=MARKING.units[mark]) for item, mark in zip(exam.items, marks, strict=True)),
         {},
         (),
     )
@@ -526,3 +528,25 @@ def test_an_exam_without_items_is_no_exam() -> None:
     with pytest.raises(AssayError) as refused:
         make_exam([Document({"exam": "x", "items": []}, "x.yaml")])
     assert (refused.value.code, refused.value.exit_code) == ("EXM-004", 4)
+
+
+def test_the_digest_of_an_exam_is_that_of_its_canonical_rows_whatever_the_order() -> None:
+    schema = {"type": "object", "maximum": 4.0, "const": None}
+    items = [
+        ExamItem(id=name, prompt="Größe \U0001f600?", expected_contains=["ate", "1.50"], gloss_contains=["comió"], match=match, verb="eat")
+        for name, match in (("b", None), ("a", "word"))
+    ]
+    files = tuple(ExamFile(exam="e", items=[item], answer_schema=own) for item, own in zip(items, (None, {"type": "null"}), strict=True))
+    rows = [["a", items[1].prompt, ["ate", "1.50"], ["comió"], "word", {"type": "null"}], ["b", items[0].prompt, ["ate", "1.50"], ["comió"], None, schema]]
+    for order in (files, files[::-1]):
+        assert Exam(order, ("x", "y")).digest(schema) == digest(rows)
+
+
+def test_an_answer_that_nests_without_end_has_no_mark_for_its_schema_and_ends_nothing() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    item = exam_of(1).items[0]
+    assert not mark_item(item, {"correction": "x", "gloss": "y", "explanation": "z", "more": deep}, MARKING).bits & BIT["schema"]
+    assert not mark_item(item, {"correction": "x", "gloss": "y", "explanation": "z", "more": float("nan")}, MARKING).bits & BIT["schema"]
+    assert mark_item(item, {"correction": "x", "gloss": "y", "explanation": "z", "more": [1, None]}, MARKING).bits & BIT["schema"]

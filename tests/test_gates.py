@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from decimal import Decimal
 from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from assay.errors import EvidenceError, ShelfError
 from assay.files import Document, parse_json, parse_yaml
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
+from assay.scoring.contract import contract_fault
 from assay.scoring.gates import GATES, REQUIRED, is_absent
 from assay.scoring.profile import load_profile
 from documents import FAMILIES, run, scorecard
@@ -804,3 +806,37 @@ def test_a_gate_with_a_weight_or_a_score_is_refused_in_a_scorecard(verdict: Any)
         assay.grade(scorecard({"norm": 1}, hard_gates={"answer_grounded": verdict}))
     assert caught.value.code in ("GRD-101", "GRD-107")
     assert caught.value.faults[0].path.startswith("hard_gates.answer_grounded")
+
+
+# --- what the validator must not see -------------------------------------------------------------------------------------------------------
+
+
+def nested(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(levels):
+        made = {"a": made}
+    return made
+
+
+def test_outputs_that_nest_without_end_or_hold_nan_break_their_contract_and_end_nothing() -> None:
+    assert contract_fault({"type": "object"}, nested(199)).passed is True
+    for outputs in (nested(201), nested(100_000), {"x": [nested(100_000)]}):
+        found = contract_fault({"type": "object"}, outputs)
+        assert found.passed is False
+        assert "nest more than 200 deep" in found.reason
+    for number in (float("nan"), float("inf"), Decimal("NaN"), Decimal("-Infinity")):
+        # the validator would take it for null, and null may be what the schema asks for
+        found = contract_fault({"properties": {"x": {"type": "null"}}}, {"x": number})
+        assert found.passed is False
+        assert "no JSON" in found.reason
+
+
+def test_a_schema_that_nests_without_end_or_holds_nan_is_undetermined_and_ends_nothing() -> None:
+    deep: Any = {"type": "object"}
+    for _ in range(100_000):
+        deep = {"not": deep}
+    for schema in (deep, {"properties": {"x": {"const": float("nan")}}}, {"x": object()}):
+        found = contract_fault(schema, {"x": None})
+        assert found.passed is None
+        assert "no usable JSON Schema" in found.reason
+    assert contract_fault({"properties": {"x": {"const": None}}}, {"x": None}).passed is True

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.scripted_judge import scripted_judge
 
 from assay.errors import InputError
 from assay.grading.grade import grade
@@ -21,6 +20,7 @@ from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.records.scorecard import Criterion, Scorecard, Source
+from servers.scripted_judge import scripted_judge
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 TERMS = make_rules(Shelf().policy("workflow-judged")).judge_terms

@@ -20,6 +20,7 @@ from msgspec import structs
 import assay as package
 from assay import exact
 from assay.exact import NORM_ONE
+from assay.files import Document
 from assay.formulas import FORMULAS
 from assay.grading import rules
 from assay.library import fingerprint
@@ -29,6 +30,7 @@ from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
 from assay.scoring.gates import GATES, GateResult
 from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from cards import graded
 from documents import FAMILIES, run, scorecard
@@ -630,6 +632,25 @@ def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give
     assert measure.formula in FORMULAS
     held = fingerprint.measures()
     assert held[f"{name}@{measure.version}"] == fingerprint.measure_fingerprints()[f"{name}@{measure.version}"]
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_the_example_of_every_measure_gives_the_value_it_shows(name: str) -> None:
+    assert set(EXAMPLES) == set(MEASURES), "every measure has an example, and every example is of a measure"
+    measure, example = MEASURES[name], EXAMPLES[name]
+    assert set(example.params) <= set(measure.params)
+    tree = {**{key: run()[key] for key in ("schema", "run_id", "workflow", "dataset", "status")}, **example.evidence}
+    taken = measure.take(read_run(Document(json.loads(json.dumps(tree), parse_float=Decimal), "example")), {**measure.params, **example.params})
+    assert not isinstance(taken, Undetermined), taken
+    assert json.loads(json.dumps(taken, default=float)) == example.value
+    assert FORMULAS[measure.formula].apply(taken, {"slo_good": 1, "slo_bad": 10**6} if measure.formula == "lower_is_better" else {}) >= 0
+    assert measure.sheet()["example"] == example.document()
+
+
+def test_a_sheet_shows_its_example(assay: Any) -> None:
+    shown = assay("library", "show", "measure", "patch_similarity", "--json").json()["example"]
+    assert shown["value"] == 0.5
+    assert set(shown) == {"evidence", "value"}
 
 
 def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs() -> None:

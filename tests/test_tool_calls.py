@@ -8,6 +8,7 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from assay.errors import InputError, UsageError
 from assay.files import parse_json
 from assay.formulas import normalise
 from assay.records.evidence import Run
-from assay.scoring.metrics import bfcl
+from assay.scoring.metrics import bfcl, tool_calls
+from assay.scoring.metrics import calls as tool_use_calls
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.call_schema import check_call, standard_schema
 from assay.scoring.metrics.calls import BFCL, Call, Expected, forbidden_calls, match, trajectory_match
@@ -373,6 +375,60 @@ def test_the_expected_calls_themselves_score_one_in_any_order(calls: list[Call],
     random.shuffle(expected)
     given_calls = [{"name": call.name, "arguments": call.arguments} for call in calls]
     assert verdict(given_calls, expected) == {"correct": True, "error": None, "selection": 1.0, "argument_f1": 1.0}
+
+
+ODDER = st.one_of(VALUES, st.sampled_from([1.0, 0.1, Decimal("0.1"), Decimal(1), False, "", "A", "a-b", 2**60, float(2**60), [], {}]))
+PARAMETERS = st.dictionaries(
+    st.sampled_from("xyz"),
+    st.sampled_from(["string", "integer", "float", "number", "boolean", "array", "dict", "any", "none"]).map(lambda kind: {"type": kind}),
+)
+TOOLS = st.lists(
+    st.builds(
+        lambda name, properties, required: {"name": name, "parameters": {"type": "dict", "properties": properties, "required": required}},
+        st.sampled_from(["f", "g", "f.h"]), PARAMETERS, st.lists(st.sampled_from("xyz"), max_size=2, unique=True),
+    ), min_size=1, max_size=3,
+)  # fmt: skip
+WISHES = st.lists(
+    st.builds(
+        lambda name, accepted: {"name": name, "arguments": accepted},
+        st.sampled_from(["f", "g", "f_1"]), st.dictionaries(st.sampled_from("xyz"), st.lists(ODDER, max_size=3), max_size=3),
+    ), max_size=4,
+)  # fmt: skip
+
+
+@st.composite
+def lines_of_calls(draw: Any) -> dict[str, Any]:
+    """A line whose calls are near what is expected: some right, some in another order, some with a slip."""
+    expected = draw(WISHES)
+    calls: list[Any] = []
+    for wish_ in expected:
+        arguments = {name: draw(st.sampled_from(values)) for name, values in wish_["arguments"].items() if values and draw(st.integers(0, 5))}
+        if not draw(st.integers(0, 3)):
+            arguments[draw(st.sampled_from("xyz"))] = draw(ODDER)
+        calls.append({"name": draw(st.sampled_from([wish_["name"]] * 6 + ["g", "f_h"])), "arguments": arguments})
+    if not draw(st.integers(0, 5)):
+        calls.append(draw(st.sampled_from([{"name": "f", "arguments": {}}, {"name": "f", "arguments": '{"x": 1}'}, {"name": "g"}, None, {"arguments": {}}])))
+    return line(draw(st.permutations(calls)), expected, tools=draw(TOOLS))
+
+
+@given(lines_of_calls(), st.sampled_from(["plain", "bfcl"]))
+def test_what_is_seen_at_a_glance_is_what_the_whole_way_says(item: dict[str, Any], rules: str) -> None:
+    def said() -> Any:
+        try:
+            return measure_tool_calls([item], rules)
+        except InputError as error:
+            return [(fault.code, fault.path, fault.message) for fault in error.faults]
+
+    quick = said()
+    with patch.multiple(tool_calls, plain_verdict=lambda _: None, bfcl_verdict=lambda _: None):
+        assert quick == said()
+
+
+@given(CALLS, EXPECTED)
+def test_pairing_a_handful_one_by_one_and_many_by_key_is_the_same(calls: list[Call], expected: list[Expected]) -> None:
+    with patch.object(tool_use_calls, "FEW", 0):
+        by_key = match(calls, expected)
+    assert match(calls, expected)[:-1] == by_key[:-1]
 
 
 def test_parallel_calls_are_paired_by_the_best_and_not_by_the_first_that_fits() -> None:

@@ -208,8 +208,6 @@ def work(
 
     try:
         return asyncio.run(all_of_it())
-    except KeyboardInterrupt:
-        raise UsageError("CLI-001", "interrupted.", fix="Run the same again: what was answered is in the journal and is not asked again.") from None
     finally:
         progress.end()
 

@@ -72,16 +72,10 @@ def audit(argv: list[str]) -> int:
             )
 
         found, usages = common.work(specs, journal, ask, seed=options.seed, total=calls)
-    document = {
-        "schema": AUDIT_SCHEMA,
-        "judge": common.judge_shown(spec),
-        "prompt_versions": [PAIRWISE_PROMPT, RUBRIC_PROMPT],
-        "items": {"source": options.items or "bundled", "n": len(pairs), "digest": digest_of(pairs), "injections": len(injections)},
-        "biases": {name: measured.shown() for name, measured in found.items()},
-        "price": None if spec.price is None else {"input_per_million": spec.price.input_per_million, "output_per_million": spec.price.output_per_million},
-        "usage": usages[0],
-        "scoringSystem": SCORING_SYSTEM,
-    }
+    price = None if spec.price is None else {"input_per_million": spec.price.input_per_million, "output_per_million": spec.price.output_per_million}
+    source = options.items or "bundled"
+    judge = common.judge_shown(spec)
+    document = audit_document(found, judge=judge, pairs=pairs, source=source, injections=len(injections), price=price, usage=usages[0])
     common.write_outputs(options, {}, document)
     if options.json:
         opt.print_json(document)
@@ -96,6 +90,22 @@ def audit(argv: list[str]) -> int:
     common.note_usage(usages, {"answers": answers, "without a verdict": lost})
     told = [measured for name, measured in found.items() if name != "self_preference"]
     return ExitCode.PASSED if all(measured.estimate.value is not None for measured in told) else ExitCode.NOT_ENOUGH
+
+
+def audit_document(
+    found: dict[str, Measured], *, judge: dict[str, Any], pairs: Sequence[Pair], source: str, injections: int, price: Any, usage: dict[str, Any]
+) -> dict[str, Any]:
+    """`assay.judge-audit/1`."""
+    return {
+        "schema": AUDIT_SCHEMA,
+        "judge": judge,
+        "prompt_versions": [PAIRWISE_PROMPT, RUBRIC_PROMPT],
+        "items": {"source": source, "n": len(pairs), "digest": digest_of(pairs), "injections": injections},
+        "biases": {name: measured.shown() for name, measured in found.items()},
+        "price": price,
+        "usage": usage,
+        "scoringSystem": SCORING_SYSTEM,
+    }
 
 
 def _probes(names: Sequence[str]) -> tuple[str, ...]:

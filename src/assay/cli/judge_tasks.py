@@ -58,7 +58,7 @@ class _RubricJob:
             scored_runs(self.items, unjudged, self.rubric, model="", version=None, replace=options.replace)
 
     def asked(self) -> list[tuple[Question, int]]:
-        return [(question, sample) for _, _, question in self.questions for sample in range(self.options.samples)]
+        return [(question, sample) for item, _, question in self.questions if item.missing is None for sample in range(self.options.samples)]
 
 
 def _json_lines(trees: Sequence[dict[str, Any]]) -> bytes:

@@ -76,7 +76,10 @@ def run(argv: list[str]) -> int:
         return 141  # as a shell says it of a program that SIGPIPE ended
     except KeyboardInterrupt:
         # the verbs that write one file after the other cannot say that there is none yet
-        left = "every file that was written is whole, the rest was not begun" if verb in ("schema", "exam") else "nothing was written"
+        left = {
+            "judge": "what was answered is in the journal and is not asked again",
+            **dict.fromkeys(("schema", "exam"), "every file that was written is whole, the rest was not begun"),
+        }.get(verb, "nothing was written")
         sys.stderr.write(f"\nassay: interrupted; {left}.\n")
         return 130
     except RecursionError:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.measuring import finish, make_parser, read_ks, shown, trees
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.files import Unread, atomic_write, stream_documents
+from assay.files import stream_documents
 from assay.registry import near_miss
-from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 KINDS: dict[str, str] = {
     "retrieval": "ranked retrieval, as trec_eval measures it, from qrels and a run file",
@@ -22,6 +20,8 @@ KINDS: dict[str, str] = {
     "tests": "fail-to-pass and pass-to-pass, resolved full, partial or no, with three denominators",
     "tool-calls": "tool calls against what was expected: selection, arguments, the verdicts of BFCL",
     "solutions": "untrusted solutions run against their tests in the sandbox, and pass@k over them",
+    "patch": "whether patches apply cleanly to a tree, and how alike they are to a reference",
+    "repair": "a patch judged by tests in the sandbox, each run without it and with it",
     "agreement": "two or more raters of the same items: kappas, alpha, correlations, each with its interval",
     "pairwise": "verdicts on pairs in both orders: consistency, win rate, accuracy, preference for a position",
     "text": "answers against expected texts: exact, substring, word, numbers, edit similarity",
@@ -46,6 +46,8 @@ def run(verb: str, argv: list[str]) -> int:
         "tests": _tests,
         "tool-calls": _tool_calls,
         "solutions": _solutions,
+        "patch": _patch,
+        "repair": _repair,
         "agreement": _agreement,
         "pairwise": _pairwise,
         "text": _text,
@@ -53,32 +55,11 @@ def run(verb: str, argv: list[str]) -> int:
     return take[kind](argv[1:])
 
 
-def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> int:
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-    return ExitCode.PASSED
-
-
-def _parser(kind: str, what: str, example: str) -> argparse.ArgumentParser:
-    made = opt.parser(f"measure {kind}", what, example)
-    opt.add_output(made, (".json",))
-    return made
-
-
-def _number(value: Any) -> str:
-    return "none" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
 def _retrieval(argv: list[str]) -> int:
     from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate
     from assay.scoring.metrics.trec_files import read_qrels, read_run
 
-    made = _parser(
+    made = make_parser(
         "retrieval",
         "Ranked retrieval by trec_eval's own rules: order by score, ties by document id, linear gain.",
         "assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10 --metric map",
@@ -99,47 +80,47 @@ def _retrieval(argv: list[str]) -> int:
             "SCO-030", "no judged query is in the run.", where=options.run, fix="Are both files of the same collection? --complete counts them 0."
         )
     document = {key: value for key, value in found._asdict().items() if value not in ((), [], {}) or key in ("mean", "queries")}
-    lines = [f"{name:<20} {_number(value)}" for name, value in found.mean.items()]
+    lines = [f"{name:<20} {shown(value)}" for name, value in found.mean.items()]
     lines.append(f"{len(found.queries):,} queries")
-    return _finish(options, document, lines)
+    return finish(options, document, lines)
 
 
 def _pass_at_k(argv: list[str]) -> int:
     from assay.scoring.metrics.passk import read_tasks, report
 
-    made = _parser(
+    made = make_parser(
         "pass-at-k", "Unbiased pass@k and pass^k, exact; tasks may have different numbers of attempts.", "assay measure pass-at-k attempts.jsonl --k 1,5"
     )
     made.add_argument("file", metavar="FILE", help='.jsonl of {"task_id", "n", "c"}, or {"task_id", "passed"} for each attempt')
     made.add_argument("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
     options = made.parse_args(argv)
-    ks = _ks(options.k)
+    ks = read_ks(options.k)
     document = report(read_tasks(stream_documents(options.file), where=options.file), ks)
     lines = [
-        f"{name:<8} {_number(value)}{'  ' + document.get('reasons', {}).get(name, '') if value is None else ''}"
+        f"{name:<8} {shown(value)}{'  ' + document.get('reasons', {}).get(name, '') if value is None else ''}"
         for name, value in document.items()
         if "@" in name or "^" in name
     ]
     lines.append(f"{document['tasks']:,} tasks")
-    return _finish(options, document, lines)
+    return finish(options, document, lines)
 
 
 def _tests(argv: list[str]) -> int:
     from assay.scoring.metrics.outcomes import read_instances, summarise
 
-    made = _parser("tests", "Fail-to-pass and pass-to-pass of each instance, and how many are resolved.", "assay measure tests results.jsonl")
+    made = make_parser("tests", "Fail-to-pass and pass-to-pass of each instance, and how many are resolved.", "assay measure tests results.jsonl")
     made.add_argument("file", metavar="FILE", help='.jsonl of {"instance_id", "fail_to_pass": {"passed": [...], "failed": [...]}, "pass_to_pass": {...}}')
     options = made.parse_args(argv)
     document = summarise(read_instances(stream_documents(options.file), where=options.file))
     lines = [f"{name:<20} {count:,}" for name, count in document["counts"].items()]
-    lines += [f"{name:<20} {_number(rate)}" for name, rate in document["rates"].items()]
-    return _finish(options, document, lines)
+    lines += [f"{name:<20} {shown(rate)}" for name, rate in document["rates"].items()]
+    return finish(options, document, lines)
 
 
 def _tool_calls(argv: list[str]) -> int:
     from assay.scoring.metrics.tool_calls import measure_tool_calls
 
-    made = _parser(
+    made = make_parser(
         "tool-calls",
         "Tool calls against what was expected, by optimal assignment; parallel calls match in any order.",
         "assay measure tool-calls calls.jsonl --rules bfcl",
@@ -150,79 +131,33 @@ def _tool_calls(argv: list[str]) -> int:
     made.add_argument("--rules", choices=("plain", "bfcl"), default="plain", help="how values are compared (default: plain)")
     options = made.parse_args(argv)
     with uncollected():
-        document = measure_tool_calls(_trees(options.file), options.rules)
+        document = measure_tool_calls(trees(options.file), options.rules)
     if not document["n"]:
         raise NotEnoughEvidence("SCO-036", "there are no items in the file.", where=options.file)
     wrong = [(name, item) for name, item in document["items"].items() if not item["correct"]]
-    lines = [f"accuracy  {_number(float(document['accuracy']))}  ({document['n'] - len(wrong):,} of {document['n']:,})"]
+    lines = [f"accuracy  {shown(float(document['accuracy']))}  ({document['n'] - len(wrong):,} of {document['n']:,})"]
     lines += [f"  wrong {name}: {item['error']}" for name, item in wrong[:20]]
     if len(wrong) > 20:
         lines.append(f"  ... and {len(wrong) - 20:,} more")
-    return _finish(options, document, lines)
+    return finish(options, document, lines)
 
 
 def _solutions(argv: list[str]) -> int:
-    from assay.sandbox import Limits, check_solution, require, verdict
-    from assay.scoring.metrics.passk import Task, report
+    from assay.cli.measure_code import measure_solutions
 
-    made = _parser(
-        "solutions",
-        "Run untrusted Python solutions against their tests, each in a sandbox of its own, and count: nothing a solution prints decides.",
-        "assay measure solutions attempts.jsonl --k 1",
-    )
-    made.add_argument("file", metavar="FILE", help='.jsonl of {"task_id", "solution", "test", "entry_point", "support"}; one line for each attempt')
-    made.add_argument("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
-    made.add_argument(
-        "--sandbox",
-        choices=("bubblewrap", "process"),
-        default="bubblewrap",
-        help="bubblewrap walls the code off; process only limits it, must be asked for by name, and leaves the gate undetermined (default: bubblewrap)",
-    )
-    made.add_argument(
-        "--one-process", action="store_true", help="for solutions whose values cannot cross between processes; such a solution can forge its verdict"
-    )
-    made.add_argument("--timeout", metavar="S", type=float, default=10.0, help="seconds for one attempt (default: 10)")
-    options = made.parse_args(argv)
-    ks = _ks(options.k)
-    require(options.sandbox)
-    limits = Limits(wall_s=options.timeout)
-    passed: dict[str, list[bool]] = {}
-    items: list[dict[str, Any]] = []
-    outcomes = []
-    for tree in _trees(options.file):
-        texts = [tree.get(key) for key in ("task_id", "solution", "test")] if isinstance(tree, dict) else []
-        entry, support = (tree.get("entry_point"), tree.get("support", "")) if isinstance(tree, dict) else (None, "")
-        if len(texts) != 3 or not all(isinstance(text, str) and text for text in texts) or not isinstance(support, str) or not isinstance(entry, str | None):
-            raise InputError("SCO-036", "a line must hold task_id, solution and test as texts.", where=options.file)
-        name, solution, test = (str(text) for text in texts)
-        mode: Any = "one-process" if options.one_process else "two-process"
-        found = check_solution(solution, test, entry, support=support, limits=limits, isolation=options.sandbox, mode=mode)
-        passed.setdefault(name, []).append(found.passed is True)
-        outcomes.append(found.outcome)
-        items.append(
-            {
-                "task_id": name,
-                "passed": found.passed is True,
-                "status": found.outcome.status,
-                "reason": found.reason,
-                "mode": found.mode,
-                "violations": [violation._asdict() for violation in found.outcome.violations],
-                "wall_s": found.outcome.wall_s,
-            }
-        )
-    if not items:
-        raise NotEnoughEvidence("SCO-036", "there are no attempts in the file.", where=options.file)
-    document = {
-        **report([Task(name, len(tries), sum(tries)) for name, tries in passed.items()], ks),
-        "attempts": items,
-        "sandbox": options.sandbox,
-        "gates": {"no_sandbox_violation": verdict(outcomes)},
-    }
-    gate = document["gates"]["no_sandbox_violation"]
-    lines = [f"{'passed' if item['passed'] else 'FAILED'}  {item['task_id']}  {item['reason']}" for item in items]
-    lines += [f"{name:<8} {_number(value)}" for name, value in document.items() if name.startswith(("pass@", "pass^"))]
-    lines.append(f"no_sandbox_violation: {'undetermined' if gate['passed'] is None else 'passed' if gate['passed'] else 'FAILED'} ({gate['reason']})")
-    return _finish(options, document, lines)
+    return measure_solutions(argv)
+
+
+def _patch(argv: list[str]) -> int:
+    from assay.cli.measure_code import measure_patch
+
+    return measure_patch(argv)
+
+
+def _repair(argv: list[str]) -> int:
+    from assay.cli.measure_code import measure_repair
+
+    return measure_repair(argv)
 
 
 def _agreement(argv: list[str]) -> int:
@@ -237,26 +172,12 @@ def _pairwise(argv: list[str]) -> int:
     return measure_pairwise(argv)
 
 
-def _ks(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError("CLI-001", f"--k {text!r} is no list of whole numbers.", fix="Write --k 1,5.") from None
-
-
-def _trees(path: str) -> Iterator[Any]:
-    for document in stream_documents(path):
-        if isinstance(document, Unread):
-            raise InputError(document.fault.code, document.fault.message, where=path, faults=[document.fault])
-        yield document.tree
-
-
 def _text(argv: list[str]) -> int:
     from assay.scoring.metrics.similarity import edit_similarity
     from assay.scoring.metrics.text import STEPS, has_substring, has_word, is_exact
     from assay.scoring.metrics.values import is_close, numeric
 
-    made = _parser("text", "Answers against expected texts.", "assay measure text answers.jsonl --match substring --steps nfc,strip,lower")
+    made = make_parser("text", "Answers against expected texts.", "assay measure text answers.jsonl --match substring --steps nfc,strip,lower")
     made.add_argument("file", metavar="FILE", help='.jsonl of {"id", "actual", "expected"}')
     made.add_argument("--match", choices=("exact", "substring", "word", "numeric"), default="exact", help="what is right (default: exact)")
     made.add_argument(
@@ -280,7 +201,7 @@ def _text(argv: list[str]) -> int:
         "word": lambda actual, expected: has_word(actual, expected, steps=steps),
     }
     items: dict[str, Any] = {}
-    for tree in _trees(options.file):
+    for tree in trees(options.file):
         name, actual, expected = (tree.get(key) for key in ("id", "actual", "expected")) if isinstance(tree, dict) else (None, None, None)
         if not isinstance(name, str) or actual is None or expected is None:
             raise InputError("SCO-036", "a line must hold id, actual and expected.", where=options.file)
@@ -300,4 +221,4 @@ def _text(argv: list[str]) -> int:
         raise NotEnoughEvidence("SCO-036", "there are no items in the file.", where=options.file)
     right_ones = sum(item["correct"] for item in items.values())
     document = {"items": items, "accuracy": right_ones / len(items), "n": len(items), "match": options.match, "steps": steps}
-    return _finish(options, document, [f"accuracy  {document['accuracy']:.4f}  ({right_ones:,} of {len(items):,})"])
+    return finish(options, document, [f"accuracy  {document['accuracy']:.4f}  ({right_ones:,} of {len(items):,})"])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KEYS = ("item", "response", "latency_ms", "error", "metadata")
+_KNOWN = frozenset(_KEYS)
 
 
 class Answer(NamedTuple):
@@ -78,6 +79,10 @@ def _fault(document: Document, path: str, message: str, code: str = "EXM-006", f
 
 def _answer(document: Document, faults: list[Fault]) -> Answer | None:
     tree = document.tree
+    if type(tree) is dict and tree.keys() <= _KNOWN and "response" in tree:  # the usual line
+        item, latency, error = tree.get("item"), tree.get("latency_ms"), tree.get("error")
+        if type(item) is str and (latency is None or exact.is_amount(latency)) and (error is None or type(error) is str):
+            return Answer(item, tree["response"], latency, error or "")
     if not isinstance(tree, dict):
         faults.append(_fault(document, "", "an answer is an object with `item` and `response`."))
         return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from assay import exact
 from assay.errors import printable
 from assay.exams.diagnosis import gap_of
+from assay.exams.marking import FULL
 from assay.exams.policy import text
 from assay.exams.rubric import AXES, BIT
 
@@ -41,7 +42,7 @@ def draw(graded: Graded, *, raw: bool = False) -> Iterator[str]:
     rows = list(graded.marked)
     yield "  ".join(f"{SIGNS[axis]} {axis} {exact.norm_text(marking.weights[axis])}" for axis in AXES) + "  · lost"
     if len(rows) > SHOWN:
-        rows = sorted((one for one in rows if gap_of(one, marking)), key=lambda one: one.units)[:SHOWN]
+        rows = sorted([one for one in rows if one.bits != FULL], key=lambda one: one.units)[:SHOWN]
         yield f"the lowest {len(rows)} of {len(graded.marked):,} items"
     width = min(40, max((len(one.item.id) for one in rows), default=0))
     for one in rows:

@@ -7,11 +7,14 @@ answer would meet it; so is an id that stands twice. What an answer is worth is 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
+from msgspec.json import Encoder
 
-from assay.canon import digest
+from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.rubric import Match, Text, compile_schema
 from assay.files import Document, open_input, parse_yaml, read_json, show_path
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 CAPSTONE, REGRESSION = "capstone", "regression"
 Entries = list[str]
+_encode = Encoder().encode
 
 
 class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -81,12 +85,17 @@ class Exam(NamedTuple):
 
     def digest(self, default_schema: dict[str, Any]) -> str:
         """What was asked and expected, whatever the order of files and items: two results with the same digest answer the same questions."""
-        asked = [
-            [item.id, item.prompt, item.wanted, item.gloss_contains, item.match, file.answer_schema if file.answer_schema is not None else default_schema]
-            for file in self.files
-            for item in file.items
-        ]
-        return digest(sorted(asked, key=lambda row: str(row[0])))
+        asked = []
+        for file in self.files:
+            # the schema stands in every row, and its canonical text is made once
+            schema = Raw(canonical(file.answer_schema if file.answer_schema is not None else default_schema))
+            asked += [(item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema) for item in file.items]
+        asked.sort(key=itemgetter(0))
+        try:
+            # Texts and null have one spelling in JSON: the rows are canonical as they are encoded.
+            return f"sha256:{sha256(_encode(asked)).hexdigest()}"
+        except UnicodeEncodeError as error:
+            raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
 
 
 def read_document(path: str) -> Document:
@@ -156,8 +165,12 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Docume
             compile_schema(file.answer_schema)
         except ValueError as error:
             add(("answer_schema",), f"is no usable JSON Schema: {error}.", "EXM-001")
+    fine: set[str] = set()
     for index, item in enumerate(file.items):
         at: Path = ("items", index)
+        if _is_fine(item, fine) and item.id not in seen:
+            seen[item.id] = (document, at)
+            continue
         problem = identifier_fault(item.id)
         if problem is not None:
             add((*at, "id"), f"the id {problem}.", "EXM-001")
@@ -171,10 +184,28 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Docume
             if not entries:
                 add((*at, key), "nothing is expected, so every answer would be right.", "EXM-003", "Name at least one form.")
             for place, entry in enumerate(entries):
-                # what is only spaces and periods is empty after normalisation, and nothing is found in every text
-                if not entry.strip().strip(".").strip():
+                if not _says_something(entry):
                     add((*at, key, place), f"{entry!r} is found in every answer.", "EXM-003", "Write the form that is expected.")
     return found
+
+
+def _is_fine(item: ExamItem, fine: set[str]) -> bool:
+    """Whether there is nothing to say of an item: the usual case, seen at a glance. `fine` gathers the forms that were looked at; they repeat."""
+    wanted, gloss = item.expected_contains, item.gloss_contains
+    if not wanted or not gloss or item.expected is not None or identifier_fault(item.id) is not None:
+        return False
+    for entries in (wanted, gloss):
+        for entry in entries:
+            if entry not in fine:
+                if not _says_something(entry):
+                    return False
+                fine.add(entry)
+    return True
+
+
+def _says_something(entry: str) -> bool:
+    # what is only spaces and periods is empty after normalisation, and nothing is found in every text
+    return bool(entry.strip().strip(".").strip())
 
 
 def _place(document: Document, at: Path) -> str:

@@ -12,24 +12,27 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
+from msgspec import Struct
 
 from assay import exact
 from assay.canon import canonical
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rubric import AXES, BIT, ExamRubric, compile_schema
 from assay.files import parse_json
+from assay.scoring.metrics.equality import beyond_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.exams.answers import Answer
     from assay.exams.exam import Exam, ExamItem
 
 _CORRECTNESS, _GLOSS, _SCHEMA, _CONCISENESS = (BIT[axis] for axis in AXES)
 FULL = sum(BIT.values())
+_SUBSTRING = MATCHES["substring"]
 
 
-class Prepared(NamedTuple):
+class Prepared(Struct, frozen=True, gc=False):
     """An item, made ready to be marked against: its expected forms normalised, its way of matching and its schema found."""
 
     item: ExamItem
@@ -39,7 +42,7 @@ class Prepared(NamedTuple):
     validator: Any
 
 
-class Marked(NamedTuple):
+class Marked(Struct, frozen=True, gc=False):
     """The marks of one item: the bits of `BIT`, the score in billionths, and what was answered in English and Spanish (None for nothing)."""
 
     item: ExamItem
@@ -51,6 +54,17 @@ class Marked(NamedTuple):
     def on(self, axis: str) -> tuple[list[str], str | None]:
         """What a matched axis expects, and what was answered to it."""
         return (self.item.wanted, self.got) if axis == "correctness" else (self.item.gloss_contains, self.gloss)
+
+
+class _Forms(dict[str, str]):
+    """Forms by what they are after normalisation: they repeat over an exam."""
+
+    def __init__(self, normal: Callable[[str], str]) -> None:
+        self._normal = normal
+
+    def __missing__(self, entry: str) -> str:
+        made = self[entry] = self._normal(entry)
+        return made
 
 
 class Marking:
@@ -65,6 +79,7 @@ class Marking:
         self.weights = {axis: exact.norm_of(exact.ratio(part.weight)) for axis, part in rubric.axes.items()}
         self.units = tuple(sum(weight for axis, weight in self.weights.items() if bits & BIT[axis]) for bits in range(FULL + 1))
         self._validator = compile_schema(rubric.answer_schema)
+        self._budget = rubric.word_budget
 
     def without(self, step: str) -> Marking:
         """The same rubric with one step of normalisation left out."""
@@ -72,58 +87,65 @@ class Marking:
 
     def prepare(self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None) -> list[Prepared]:
         """Items of one file, ready to be marked against."""
+        return list(self.each(items, schema))
+
+    def each(self, items: Iterable[ExamItem], schema: dict[str, Any] | None = None) -> Iterator[Prepared]:
+        """The same, one after another: an exam of a hundred thousand items is not held twice."""
         validator = compile_schema(schema) if schema is not None else self._validator
-        match = self.rubric.match
-        known: dict[str, str] = {}  # forms repeat over an exam
-
-        def forms(entries: list[str]) -> tuple[str, ...]:
-            return tuple([known[entry] if entry in known else known.setdefault(entry, self.normal(entry)) for entry in entries])
-
-        return [Prepared(item, forms(item.wanted), forms(item.gloss_contains), MATCHES[item.match or match], validator) for item in items]
+        match, form = self.rubric.match, _Forms(self.normal.apply).__getitem__
+        for item in items:
+            wanted = item.expected_contains
+            if wanted is None:
+                wanted = item.wanted
+            yield Prepared(item, tuple(map(form, wanted)), tuple(map(form, item.gloss_contains)), MATCHES[item.match or match], validator)
 
     def mark(self, ready: Prepared, response: Any) -> Marked:
         """The marks of one response. None is no answer and has none."""
         if response is None:
             return Marked(ready.item, None, None, 0, self.units[0])
-        item, expected, wanted, found, validator = ready
+        item, expected, wanted, found, validator = ready.item, ready.expected, ready.gloss, ready.found, ready.validator
         tree = response if type(response) is dict else _parsed(response)
-        normal = self.normal
+        normal = self.normal.apply
         if tree is None:
             text = response if isinstance(response, str) else canonical(response).decode()
             whole = normal(text)
             bits = (_CORRECTNESS if _finds(whole, expected, found) else 0) | (_GLOSS if _finds(whole, wanted, found) else 0)
             return Marked(item, text, text, bits, self.units[bits])
-        got, gloss = tree.get("correction"), tree.get("gloss")
+        got, gloss, explained = tree.get("correction"), tree.get("gloss"), tree.get("explanation")
         got, gloss = got if isinstance(got, str) else None, gloss if isinstance(gloss, str) else None
         bits = _CORRECTNESS if got is not None and _finds(normal(got), expected, found) else 0
         if gloss is not None and _finds(normal(gloss), wanted, found):
             bits |= _GLOSS
-        if _keeps(validator, tree):
-            bits |= _SCHEMA
-        if self.concise(word_count(tree.get("explanation"))):
+        try:
+            if _is_json(tree) and validator.is_valid(tree):
+                bits |= _SCHEMA
+        except (jsonschema_rs.ValidationError, ValueError):
+            pass  # what could not be checked was not kept
+        if isinstance(explained, str) and 0 < len(explained.split()) <= self._budget:  # words are separated by whitespace; no explanation is not concise
             bits |= _CONCISENESS
         return Marked(item, got, gloss, bits, self.units[bits])
 
     def concise(self, words: int | None) -> bool:
         """Whether that many words are within the budget, which is inclusive. No explanation is not concise."""
-        return words is not None and words <= self.rubric.word_budget
-
-
-def word_count(explanation: object) -> int | None:
-    """The words of an explanation, separated by whitespace; None where nothing is explained.
-
-    >>> word_count("past of eat"), word_count("  "), word_count(None)
-    (3, None, None)
-    """
-    if not isinstance(explanation, str):
-        return None
-    return len(explanation.split()) or None
+        return words is not None and words <= self._budget
 
 
 def _finds(text: str, entries: tuple[str, ...], found: Callable[[str, str], bool]) -> bool:
+    if found is _SUBSTRING:
+        for entry in entries:  # noqa: SIM110  # as below
+            if entry not in text:
+                return False
+        return True
     for entry in entries:  # noqa: SIM110  # the innermost loop of all; a generator would cost as much as the search
         if not found(text, entry):
             return False
+    return True
+
+
+def _is_json(tree: dict[str, Any]) -> bool:
+    for value in tree.values():  # the usual answer holds texts alone
+        if type(value) is not str:
+            return not beyond_json(tree)
     return True
 
 
@@ -137,13 +159,6 @@ def _parsed(response: Any) -> dict[str, Any] | None:
     except ValueError:
         return None
     return tree if isinstance(tree, dict) else None
-
-
-def _keeps(validator: Any, tree: dict[str, Any]) -> bool:
-    try:
-        return bool(validator.is_valid(tree))
-    except (jsonschema_rs.ValidationError, ValueError):
-        return False  # what could not be checked was not kept
 
 
 def mark_item(item: ExamItem, response: Any, marking: Marking, *, schema: dict[str, Any] | None = None) -> Marked:
@@ -207,14 +222,13 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> G
     marked, missing, latencies = [], {}, []
     mark = marking.mark
     for file in exam.files:
-        for ready in marking.prepare(file.items, file.answer_schema):
-            answer = answers.get(ready.item.id)
-            if answer is None or answer.response is None:
-                missing[ready.item.id] = (answer.error if answer is not None else "") or "no answer"
-            if answer is None:
-                marked.append(mark(ready, None))
-                continue
-            marked.append(mark(ready, answer.response))
-            if answer.latency_ms is not None and answer.response is not None:
+        for ready in marking.each(file.items, file.answer_schema):
+            name = ready.item.id
+            answer = answers.get(name)
+            response = None if answer is None else answer.response
+            marked.append(mark(ready, response))
+            if answer is None or response is None:
+                missing[name] = (answer.error if answer is not None else "") or "no answer"
+            elif answer.latency_ms is not None:
                 latencies.append(answer.latency_ms)
     return Graded(exam, marking, tuple(marked), missing, tuple(latencies))

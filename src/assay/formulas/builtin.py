@@ -36,6 +36,8 @@ _DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 def _binary(raw: Any, params: Mapping[str, Any]) -> int:
     if params:
         refuse_params(params, "binary")
+    if type(raw) is int and (raw == 0 or raw == 1):  # the usual case
+        return raw * NORM_ONE
     if raw is True or raw is False:
         raise FormulaError("SCO-003", f"binary: the raw score must be the number 0 or 1; {str(raw).lower()} is true or false.", fix="Write 1 or 0.")
     value = number(raw, "binary")
@@ -85,6 +87,9 @@ def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
     return _plain(Ratio(norm, NORM_ONE))
 
 
+_COUNTED: int = 10**15
+
+
 def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
     expected = "{" + ", ".join(f'"{key}"' for key in keys) + "}"
     if not isinstance(raw, dict):
@@ -102,7 +107,7 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
     counts = []
     for key in keys:
         given = raw[key]
-        if type(given) is int and 0 <= given < 10**15:
+        if type(given) is int and 0 <= given < _COUNTED:
             counts.append(given)
             continue
         value = number(given, formula, f"count {key!r}")
@@ -147,6 +152,10 @@ def _count_for(norm: int, total: int) -> int:
 def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
     if params:
         refuse_params(params, "ratio")
+    if type(raw) is dict and len(raw) == 2:  # the usual case: two whole numbers
+        passed, total = raw.get("passed"), raw.get("total")
+        if type(passed) is int and type(total) is int and 0 <= passed <= total < _COUNTED and total:
+            return (2 * passed * NORM_ONE + total) // (2 * total)
     passed, total = _counts(raw, "ratio", ("passed", "total"))
     if total == 0:
         raise FormulaError("SCO-006", "ratio: the total is 0; a share of nothing is not a score.")
@@ -194,12 +203,13 @@ def _slo_of(slo_good: Any, slo_bad: Any) -> _Slo:
 
 def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
     slo = _slo(params)
-    value = number(raw, "lower_is_better")
+    good, bad = slo
+    num, den = number(raw, "lower_is_better")
     # (bad - raw) / (bad - good) over the common denominator
-    top = (slo.bad.num * value.den - value.num * slo.bad.den) * slo.good.den
-    bottom = (slo.bad.num * slo.good.den - slo.good.num * slo.bad.den) * value.den
+    top = (bad.num * den - num * bad.den) * good.den
     if top <= 0:
         return 0
+    bottom = (bad.num * good.den - good.num * bad.den) * den
     if top >= bottom:
         return NORM_ONE
     return exact.norm_of(Ratio(top, bottom))

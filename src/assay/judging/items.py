@@ -32,6 +32,8 @@ class Item(NamedTuple):
     reference: str | None = None
     group: str | None = None
     run: Run | None = None
+    missing: str | None = None
+    """Why there is nothing to judge, where there is not: an output that nobody has is no empty answer."""
 
 
 class Pair(NamedTuple):
@@ -56,9 +58,13 @@ def read_items(paths: Iterable[str], *, output: str | None = None, with_referenc
         if isinstance(tree, dict) and tree.get("schema") == RUN_SCHEMA:
             run = read_run(document)
             reference = shown(run.expected) if with_reference and run.expected is not None else None
-            return Item(run.run_id, shown(run.inputs or {}), _output_of(run, output), reference, run.group, run)
+            nothing = f"the run has no outputs; it ended with the status {run.status}" if not run.outputs else None
+            candidate = "" if nothing else _output_of(run, output)
+            return Item(run.run_id, shown(run.inputs or {}), candidate, reference, run.group, run, nothing)
         fields = _fields(tree, required=("id", "output"), optional=("input", "reference", "group"))
-        return Item(fields["id"], shown(fields.get("input", "")), shown(fields["output"]), _optional(fields, "reference"), fields.get("group"))
+        nothing = "the output is null" if fields["output"] is None else None
+        reference = _optional(fields, "reference")
+        return Item(fields["id"], shown(fields.get("input", "")), shown(fields["output"]), reference, fields.get("group"), missing=nothing)
 
     return _unique(_read(paths, one), lambda item: item.id)
 
@@ -96,6 +102,10 @@ def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
     lonely = sorted(left.keys() ^ right.keys())
     if lonely:
         raise InputError("JDG-005", f"{len(lonely)} samples are on one side only, for example {lonely[0]!r}.", fix="Give both sides the same samples.")
+    empty = [sample for sample in left if left[sample].missing or right[sample].missing]
+    if empty:
+        message = f"{len(empty)} samples have no output on one side, for example {empty[0]!r}."
+        raise InputError("JDG-005", message, fix="A run without outputs cannot be compared; a missing answer is a failed gate, not a lost comparison.")
     return [Pair(sample, item.task, item.candidate, right[sample].candidate, item.reference, None, item.group) for sample, item in left.items()]
 
 

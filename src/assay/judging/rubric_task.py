@@ -111,6 +111,8 @@ async def judge_rubric(client: Asker, questions: Sequence[tuple[Item, RubricCrit
 
     async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
         item, criterion, question = work
+        if item.missing is not None:
+            return Judged(item.id, criterion.name, None, item.missing, (), item.group)
         answers = tuple([await client.ask(question, sample=sample) for sample in range(samples)])
         raw, why = mean_of(answers)
         return Judged(item.id, criterion.name, raw, why, answers, item.group)

@@ -5,13 +5,15 @@
 without walls are asked for by name. Nothing here scores: see `scoring`. Nothing here decides when to run: see `running`.
 """
 
+from assay.sandbox.box import Entry
 from assay.sandbox.isolation import Available, available, interpreter, require
 from assay.sandbox.limits import Limits
 from assay.sandbox.outcome import GateEntry, Isolation, Mode, Outcome, Status, Stream, Verdict, Violation, verdict
 from assay.sandbox.running import REPORT, pytest_command, run, run_command
 from assay.sandbox.solutions import check_solution
+from assay.sandbox.trees import check_paths, read_tree
 
 __all__ = [
-    "REPORT", "Available", "GateEntry", "Isolation", "Limits", "Mode", "Outcome", "Status", "Stream", "Verdict", "Violation", "available",
-    "check_solution", "interpreter", "pytest_command", "require", "run", "run_command", "verdict",
+    "REPORT", "Available", "Entry", "GateEntry", "Isolation", "Limits", "Mode", "Outcome", "Status", "Stream", "Verdict", "Violation", "available",
+    "check_paths", "check_solution", "interpreter", "pytest_command", "read_tree", "require", "run", "run_command", "verdict",
 ]  # fmt: skip

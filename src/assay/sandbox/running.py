@@ -55,11 +55,12 @@ def run(
 
 
 def run_command(
-    tree: str, command: Sequence[str], *, protected: Mapping[str, bytes] | None = None, sealed: Sequence[str] = (), report: str = "",
+    tree: str | Sequence[Entry], command: Sequence[str], *, protected: Mapping[str, bytes] | None = None, sealed: Sequence[str] = (), report: str = "",
     limits: Limits = DEFAULT, isolation: Isolation = "bubblewrap", env: Mapping[str, str] | None = None, readable: Sequence[str] = (),
 ) -> Verdict:  # fmt: skip
     """Run a command against a copy of a working tree; it passes by its exit status, and with its report where one is asked for.
 
+    `tree` is a folder, or what `read_tree` found in one, so that many commands need not read it again.
     `protected` maps paths of the tree to the bytes they must have, `sealed` names folders that hold nothing else. `report` is REPORT, or "" for none.
     Protection needs walls: under `process` it is refused. See the module's header for what a hostile tree can still do.
     """
@@ -68,7 +69,7 @@ def run_command(
     if kept and isolation != "bubblewrap":
         raise InputError("SBX-003", "nothing can be protected without walls.", fix="Use the isolation bubblewrap, or protect nothing.")
     with tempfile.TemporaryDirectory(prefix="assay-protected-") as folder:
-        ready = _protect(read_tree(tree), kept, sealed, folder)
+        ready = _protect(read_tree(tree) if isinstance(tree, str) else list(tree), kept, sealed, folder)
         outcome = _run(command, ready.entries, ready.fixed, limits=limits, isolation=isolation, stdin=b"", env=env or {}, readable=readable, report=report)
     if outcome.status == "error":
         return Verdict(None, outcome, outcome.reason, replaced=ready.replaced)
@@ -81,9 +82,11 @@ def run_command(
 def pytest_command(*paths: str, python: str = sys.executable) -> list[str]:
     """A call of pytest that reads as little as possible of a candidate's tree: no conftest, no ini file, no cache, no plugin of the environment.
 
+    It needs pytest 8.4 or later.
     Isolated mode keeps the tree off the path until pytest itself is loaded; then the root of the tree and the tests' own folder go on it.
     """
-    ours = ["-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", walls.WORK, "-o", f"pythonpath={walls.WORK}", f"--junitxml={REPORT}"]
+    alone = ["--disable-plugin-autoload", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull]
+    ours = [*alone, "--rootdir", walls.WORK, "-o", f"pythonpath={walls.WORK}", f"--junitxml={REPORT}"]
     return [python, "-I", "-B", "-m", "pytest", "-q", *ours, *paths]
 
 

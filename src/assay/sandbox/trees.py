@@ -15,13 +15,16 @@ from assay.sandbox.box import Entry
 from assay.sandbox.limits import MAX_TREE_FILES, MAX_TREE_MB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 _SHOWN = 20
 
 
-def read_tree(folder: str) -> list[Entry]:
-    """Every file, link and folder below a folder. Raises InputError SBX-003 for one that is too large or holds a device, socket or pipe."""
+def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[Entry]:
+    """Every file, link and folder below a folder, but those named `leave_out` directly below it.
+
+    Raises InputError SBX-003 for a folder that is too large or holds a device, socket or pipe.
+    """
     if not os.path.isdir(folder):
         raise InputError("SBX-003", "is no folder.", where=folder, fix="A working tree is a folder.")
     found: list[Entry] = []
@@ -31,6 +34,8 @@ def read_tree(folder: str) -> list[Entry]:
         below = waiting.pop()
         with os.scandir(os.path.join(folder, below)) as entries:
             for entry in sorted(entries, key=lambda one: one.name):
+                if not below and entry.name in leave_out:
+                    continue
                 path = f"{below}/{entry.name}" if below else entry.name
                 info = entry.stat(follow_symlinks=False)
                 if entry.is_symlink():

@@ -1,7 +1,7 @@
 """Validating outputs against the JSON Schema that a run carries.
 
 The schema is hostile: it is compiled without any access to files or network, its patterns run under a backtracking limit, and one that is no schema
-makes the gate undetermined, not passed.
+makes the gate undetermined, not passed. So are the outputs: what is no JSON (NaN, nesting beyond the limit) is refused before the validator sees it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import msgspec
 
 from assay.files import parse_json
 from assay.scoring.gates import GateResult
+from assay.scoring.metrics.equality import beyond_json
 
 _VALID = GateResult(True, "the outputs keep their schema")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -46,9 +47,20 @@ def _compiled(text: bytes) -> _Compiled:
 
 def contract_fault(schema: dict[str, Any] | bool, outputs: dict[str, Any]) -> GateResult:
     """Whether the outputs keep the schema, and the first places where they do not."""
-    found = _compiled(encode(schema))
+    try:
+        text = encode(schema)
+        # the encoder writes NaN as null: a schema that holds one would ask for something else
+        problem = beyond_json(schema) if b"null" in text else ""
+        found = _compiled(text)
+    except (ValueError, TypeError, RecursionError):
+        problem = beyond_json(schema) or "are no JSON"
+    if problem:
+        return GateResult(None, f"the `output_schema` is no usable JSON Schema: its parts {problem}")
     if found.validator is None:
         return GateResult(None, found.problem)
+    problem = beyond_json(outputs)
+    if problem:
+        return GateResult(False, f"the outputs {problem}")
     try:
         if found.validator.is_valid(outputs):
             return _VALID

@@ -27,6 +27,8 @@ _DECLARED = {
     "string": "string", "boolean": "boolean", "integer": "integer", "float": "float", "number": "float", "array": "array", "tuple": "array",
     "dict": "dict", "object": "dict", "any": "string",
 }  # fmt: skip
+_TEXTS = ("string", "any")
+_PLAIN = {"boolean": (bool,), "integer": (int,), "float": (int, float, Decimal), "number": (int, float, Decimal)}
 _FOLDING = str.maketrans("'", '"', " ,./-_*^")
 _COPY = re.compile(r"[_ ]\d+")
 
@@ -88,7 +90,10 @@ def _answer_kind(possible: Any) -> str | None:
     """The type of the first possible answer that is one."""
     if not isinstance(possible, list):
         return None
-    return next((_kind(answer) for answer in possible if answer != ""), None)
+    for answer in possible:
+        if answer != "":
+            return _kind(answer)
+    return None
 
 
 def _folded(value: Any) -> Any:
@@ -103,6 +108,13 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
     >>> argument_fault([5], {"type": "array", "items": {"type": "float"}}, [[5.0]])
     'type_error:nested'
     """
+    said = details.get("type") if type(details) is dict else None
+    if type(said) is str:  # the usual cases: a text where one is declared, and a number or truth value of the declared type
+        if type(value) is str:
+            if said in _TEXTS:
+                return None if value in possible else _text_fault(value, possible)
+        elif type(value) in _PLAIN.get(said, ()):
+            return None if is_among(value, possible) else "value_error:others"
     kind, declared, answers = _kind(value), _declared(details), _answer_kind(possible)
     if declared is None:
         declared = answers or kind
@@ -123,13 +135,21 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
         if declared == "array" and inner == "dict":
             return _dicts_fault(value, possible)
         if declared == "string":
-            if value in possible:
-                return None
-            given = fold(value)
-            return None if any(isinstance(answer, str) and fold(answer) == given for answer in possible) else "value_error:string"
+            return None if value in possible else _text_fault(value, possible)
         if declared == "array":
             return _list_fault(value, possible)
     return None if is_among(value, possible) else "value_error:others"
+
+
+def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
+    """What is wrong with a text that is not possible as it stands. Where the answers are no texts, it is not folded."""
+    if _answer_kind(possible) not in (None, "string"):
+        return "value_error:others"
+    given = fold(value)
+    for answer in possible:
+        if isinstance(answer, str) and fold(answer) == given:
+            return None
+    return "value_error:string"
 
 
 def _items_fit(value: Sequence[Any], inner: str, answer: Any) -> bool:
@@ -193,9 +213,8 @@ def parameters(tool: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[st
     schema = tool.get("parameters")
     schema = schema if isinstance(schema, dict) else {}
     declared, required = schema.get("properties"), schema.get("required")
-    return (declared if isinstance(declared, dict) else {}), frozenset(name for name in required if isinstance(name, str)) if isinstance(
-        required, list
-    ) else frozenset()
+    named = frozenset([name for name in required if isinstance(name, str)]) if isinstance(required, list) else frozenset()
+    return (declared if isinstance(declared, dict) else {}), named
 
 
 def call_fault(arguments: Mapping[str, Any], declared: Mapping[str, Any], required: frozenset[str], possible: Mapping[str, Sequence[Any]]) -> str | None:

@@ -7,16 +7,14 @@ undetermined, never valid.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import lru_cache
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from assay.files import parse_json
 from assay.registry import near_miss
-from assay.scoring.metrics.equality import MAX_DEPTH
+from assay.scoring.metrics.equality import MAX_DEPTH, beyond_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,28 +91,10 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
         return Validity(None, f"{len(named)} tools are named {call.name!r}")
     if call.arguments is None:
         return Validity(False, f"{call.name}: the arguments are no JSON object")
-    problem = _beyond_json(call.arguments)
+    problem = beyond_json(call.arguments)
     if problem:
         return Validity(False, f"{call.name}: the arguments {problem}")
     return _check(call.name, call.arguments, named[0].get("parameters", {}), closed=closed)
-
-
-def _beyond_json(value: Any) -> str:
-    """What the validator must not see: it takes NaN for null, and nesting without end ends the process."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += one.values()
-            elif isinstance(one, list | tuple):
-                below += one
-            elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
-                return "hold NaN or an infinity, which is no JSON"
-        if not below:
-            return ""
-        level = below
-    return f"nest more than {MAX_DEPTH} deep"
 
 
 def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:

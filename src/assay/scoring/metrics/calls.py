@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 250_000
 """Pairs of calls of one tool that are compared: five hundred different calls against five hundred take seconds, and nobody expects more."""
+FEW = 16
+"""Calls of one tool that are compared one by one with an expectation, rather than by a key."""
 Mode = Literal["strict", "unordered", "subset", "superset"]
 Over = Literal["names", "arguments"]
 
@@ -210,24 +212,13 @@ def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int
     if len(rows) == 1 and len(columns) == 1:
         return [Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
     found: list[Found] = []
-    keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
     if rules.is_transitive:
-        # A call equal to a single-valued expectation may be paired with it at once: swapping it away gains at most what it loses.
-        free: dict[Any, list[int]] = {}
-        for row in reversed(rows):
-            free.setdefault(keys[row], []).append(row)
-        left = []
-        for column in columns:
-            accepted = expected[column].accepted
-            single = accepted is not None and all(len(listed) == 1 for listed in accepted.values())
-            equal = free.get(key({name: listed[0] for name, listed in accepted.items()})) if single and accepted is not None else None
-            if equal:
-                row = equal.pop()
-                found.append(Found(row, column, rules.compare(calls[row], expected[column])))
-            else:
-                left.append(column)
-        taken = {pair.call for pair in found}
-        rows, columns = [row for row in rows if row not in taken], left
+        rows, columns = _take_equal(calls, expected, rows, columns, rules, found)
+        if len(rows) == 1 and len(columns) == 1:
+            return [*found, Found(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
+    if not rows or not columns:
+        return found
+    keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
     # of equal calls no more can be paired than there are expected calls
     copies: Counter[Any] = Counter()
     kept = []
@@ -236,8 +227,6 @@ def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int
         if copies[keys[row]] <= len(columns):
             kept.append(row)
     rows = kept
-    if not rows or not columns:
-        return found
     if len(rows) * len(columns) > MAX_CELLS:
         raise InputError(
             "FIL-004",
@@ -255,6 +244,61 @@ def _pair_up(calls: Sequence[Call], expected: Sequence[Expected], rows: list[int
         if at is not None:
             found.append(Found(row, columns[at], compared[keys[row]][at]))
     return found
+
+
+def _take_equal(
+    calls: Sequence[Call], expected: Sequence[Expected], rows: list[int], columns: list[int], rules: Rules, found: list[Found]
+) -> tuple[list[int], list[int]]:
+    """Pair each single-valued expectation with the first free call that equals it; what is left is handed back.
+
+    Such a pair may be made at once: swapping the call away gains at most what it loses.
+    """
+    left = []
+    if len(rows) <= FEW:
+        rows = rows.copy()
+        for column in columns:
+            equal = _first_equal(calls, expected[column], rows, column, rules) if _is_single(expected[column]) else None
+            if equal is None:
+                left.append(column)
+            else:
+                rows.remove(equal.call)
+                found.append(equal)
+        return rows, left
+    free: dict[Any, list[int]] = {}
+    for row in reversed(rows):
+        free.setdefault(key(calls[row].arguments), []).append(row)
+    for column in columns:
+        wish = expected[column]
+        accepted = wish.accepted
+        alike = free.get(key({name: listed[0] for name, listed in accepted.items()})) if accepted is not None and _is_single(wish) else None
+        if alike:
+            row = alike.pop()
+            found.append(Found(row, column, rules.compare(calls[row], wish)))
+        else:
+            left.append(column)
+    taken = {pair.call for pair in found}
+    return [row for row in rows if row not in taken], left
+
+
+def _is_single(wish: Expected) -> bool:
+    return wish.accepted is not None and all(len(listed) == 1 for listed in wish.accepted.values())
+
+
+def _first_equal(calls: Sequence[Call], wish: Expected, rows: Sequence[int], column: int, rules: Rules) -> Found | None:
+    for row in rows:
+        if _equals(calls[row].arguments, wish.accepted):
+            return Found(row, column, rules.compare(calls[row], wish))
+    return None
+
+
+def _equals(given: Mapping[str, Any] | None, accepted: Mapping[str, list[Any]] | None) -> bool:
+    """Whether every argument has the one value that its list holds."""
+    if given is None or accepted is None or len(given) != len(accepted):
+        return False
+    for name, value in given.items():  # noqa: SIM110  # a generator would cost as much as the comparison
+        if name not in accepted or not same(value, accepted[name][0]):
+            return False
+    return True
 
 
 def _weight(pair: Pair, expected: Expected, pairs: int, optional: int) -> int:

@@ -7,6 +7,7 @@ Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an obje
 from __future__ import annotations
 
 from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,13 +58,40 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
     return one is other and (one is None or kind is bool)
 
 
+def beyond_json(value: Any) -> str:
+    """What a JSON Schema validator must not see, or nothing: it takes NaN for null, and nesting without end ends the process.
+
+    >>> beyond_json({"a": [1.5, None]}), beyond_json([float("nan")])
+    ('', 'hold NaN or an infinity, which is no JSON')
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, str | int):
+                continue
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list | tuple):
+                below += one
+            elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
+                return "hold NaN or an infinity, which is no JSON"
+        if not below:
+            return ""
+        level = below
+    return f"nest more than {MAX_DEPTH} deep"
+
+
 def is_among(value: Any, listed: Iterable[Any]) -> bool:
     """Whether a value is the same as one of a list.
 
     >>> is_among(1, [True, 1.0]), is_among(1, [True])
     (True, False)
     """
-    return any(same(value, other) for other in listed)
+    for other in listed:  # noqa: SIM110  # every argument of every call passes through; a generator would cost as much as the comparison
+        if same(value, other):
+            return True
+    return False
 
 
 def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:

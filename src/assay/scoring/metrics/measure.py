@@ -43,4 +43,8 @@ class Measure(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""
-        return {name: getattr(self, name) for name in self._fields if name != "take"}
+        from assay.scoring.metrics.examples import EXAMPLES  # nothing but a sheet needs them
+
+        example = EXAMPLES.get(self.id)
+        shown = {name: getattr(self, name) for name in self._fields if name != "take"}
+        return {**shown, "example": None if example is None else example.document()}

@@ -194,13 +194,20 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | U
     if not wanted or not all(isinstance(item, str) for item in wanted):
         return Undetermined("what is expected must be a text or a list of texts")
     match = params.get("match", "substring")
-    compare = {"substring": has_substring, "word": has_word, "exact": is_exact}.get(match)
+    compare = _COMPARE.get(match) if isinstance(match, str) else None
     if compare is None:
         return Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
     steps = params.get("steps", ())
-    for item in wanted:
-        _wanted(item, steps)
-    return isinstance(actual, str) and all(compare(actual, item, steps=steps) for item in wanted)
+    forms = [_wanted(item, steps) for item in wanted]
+    if not isinstance(actual, str):
+        return False
+    if match == "substring":
+        text = normalised(actual, steps)
+        return all(form in text for form in forms)
+    return all(compare(actual, item, steps=steps) for item in wanted)
+
+
+_COMPARE: dict[str, Callable[..., bool]] = {"substring": has_substring, "word": has_word, "exact": is_exact}
 
 
 def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Undetermined:

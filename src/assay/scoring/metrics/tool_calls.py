@@ -12,8 +12,8 @@ from assay.errors import Fault, InputError, UsageError
 from assay.files import parse_json
 from assay.registry import near_miss
 from assay.scoring.metrics import bfcl
-from assay.scoring.metrics.calls import BFCL, PLAIN, RULES, Call, Expected, Matching, Rules, match, right_arguments
-from assay.scoring.metrics.equality import is_among
+from assay.scoring.metrics.calls import BFCL, RULES, Call, Expected, Matching, Rules, match
+from assay.scoring.metrics.glance import bfcl_verdict, first_wrong, plain_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -117,22 +117,6 @@ def _item(line: Any, rules: Rules, add: Callable[..., None]) -> _Item | None:
     return _Item(line["id"], tools, calls, [wish for wish in read if wish is not None])
 
 
-def _is_right(line: dict[str, Any]) -> bool:
-    """Whether the calls are the expected ones in their order: the usual case, seen at a glance. False says nothing yet."""
-    calls, expected = line.get("calls"), line.get("expected")
-    if type(calls) is not list or type(expected) is not list or len(calls) != len(expected):
-        return False
-    for call, wish in zip(calls, expected, strict=True):
-        if type(call) is not dict or type(wish) is not dict:
-            return False
-        name, given, accepted = call.get("name"), call.get("arguments"), wish.get("arguments")
-        if not name or type(name) is not str or name != wish.get("name") or type(given) is not dict or type(accepted) is not dict:
-            return False
-        if not len(given) == len(accepted) == right_arguments(given, accepted):
-            return False
-    return True
-
-
 def _verdict(item: _Item, rules: Rules) -> dict[str, Any]:
     if item.calls is None:
         nothing = 0.0 if item.expected else None
@@ -160,6 +144,7 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
     items: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     fault_count = at = 0
+    at_a_glance = bfcl_verdict if chosen is BFCL else plain_verdict
 
     def add(path: str, message: str, fix: str, *, code: str = "FIL-002") -> None:
         nonlocal fault_count
@@ -169,11 +154,13 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
 
     for line in lines:
         at += 1
-        if chosen is PLAIN and type(line) is dict and _is_right(line):
+        if type(line) is dict:
             item_id = line.get("id")
             if type(item_id) is str and item_id and item_id not in items:
-                items[item_id] = {"correct": True, "error": None, "selection": 1.0, "argument_f1": 1.0}
-                continue
+                seen = at_a_glance(line)
+                if seen is not None:
+                    items[item_id] = seen
+                    continue
         item = _item(line, chosen, add)
         if item is None:
             continue
@@ -225,10 +212,5 @@ def _plain_error(found: Matching, calls: Sequence[Call], expected: Sequence[Expe
     for index, at, pair in found.pairs:
         if not pair.is_whole:
             call, wish = calls[index], expected[at]
-            given, accepted = call.arguments or {}, wish.accepted or {}
-            for kind, names in (("missing_argument", accepted.keys() - given.keys()), ("unexpected_argument", given.keys() - accepted.keys())):
-                if names:
-                    return f"{kind}: {min(names)} of {call.name}"
-            wrong = next(name for name, value in given.items() if not is_among(value, accepted[name]))
-            return f"wrong_value: {wrong} of {call.name}"
+            return first_wrong(call.name, call.arguments or {}, wish.accepted or {})
     raise AssertionError("unreachable: an item is wrong by its count, its tools or its arguments")

@@ -26,7 +26,10 @@ def run_calls(run: Run) -> list[Call] | Undetermined:
     """The calls that a run made."""
     if run.tool_calls is None:
         return Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
-    return [read_call({"name": call.name, "arguments": call.arguments}) for call in run.tool_calls]
+    return [
+        Call(call.name, call.arguments) if type(call.arguments) is dict else read_call({"name": call.name, "arguments": call.arguments})
+        for call in run.tool_calls
+    ]
 
 
 def run_expected(run: Run) -> list[Expected] | Undetermined:

@@ -1,0 +1,101 @@
+"""An example of each measure: evidence of a run, and the raw score that the measure reads off it.
+
+Shown with a measure's data sheet; a test runs every one, so that none can say what is not true. The numbers are worked out by hand, not taken from the code.
+"""
+
+from __future__ import annotations
+
+from math import log2
+from typing import Any, NamedTuple
+
+
+class Example(NamedTuple):
+    """Evidence, the parameters that are not the default ones, and the raw score."""
+
+    evidence: dict[str, Any]
+    value: Any
+    params: dict[str, Any] = {}  # noqa: RUF012  # read only
+
+    def document(self) -> dict[str, Any]:
+        """As a data sheet shows it."""
+        return {"evidence": self.evidence, **({"params": self.params} if self.params else {}), "value": self.value}
+
+
+_TESTS = {"tests": {"fail_to_pass": {"passed": 1, "total": 2}, "pass_to_pass": {"passed": 9, "total": 10}}}
+_STEPS = {
+    "steps": [
+        {"name": "plan", "status": "success", "duration_ms": 100, "retries": 0, "tokens": 40},
+        {"name": "write", "status": "failed", "duration_ms": 900, "retries": 2, "tokens": 160},
+        {"name": "send", "status": "timeout", "duration_ms": 300, "retries": 1, "tokens": 0},
+        {"name": "log", "status": "skipped", "critical": False, "retries": 0, "tokens": 0},
+    ]
+}
+_PASSAGES = [
+    {"id": "ferry", "text": "The first ferry leaves the north pier at 9:30 on weekdays.", "rank": 1, "relevant": True},
+    {"id": "menu", "text": "The harbour cafe opens at noon.", "rank": 2, "relevant": False},
+    {"id": "fares", "text": "A return ticket costs 12 euros.", "rank": 3, "relevant": True},
+]
+_RETRIEVED = {"retrieval": _PASSAGES}
+_WANTED = {"retrieval": _PASSAGES, "expected": {"relevant_ids": ["ferry", "fares", "tides"]}}
+_CLAIMS = {
+    "retrieval": _PASSAGES,
+    "claims": [
+        {"text": "The first ferry leaves at 9:30 on weekdays.", "citations": ["ferry"], "supported": True, "severity": "none"},
+        {"text": 'The cafe "opens at noon".', "citations": ["menu", "guide"], "supported": True, "severity": "none"},
+        {"text": "A ticket costs 40 euros.", "citations": ["fares"], "supported": False, "severity": "high"},
+        {"text": "Dogs travel free.", "citations": [], "supported": False, "severity": "low"},
+    ],
+}
+_CALL = {"name": "search", "arguments": {"city": "Oslo", "day": 2}}
+_TOOLS = [{"name": "search", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "day": {"type": "integer"}}, "required": ["city"]}}]
+_PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+
+EXAMPLES: dict[str, Example] = {
+    "tests_passed": Example(_TESTS, {"passed": 10, "total": 12}),
+    "latency": Example({"latency_ms": 8120}, 8120),
+    "cost": Example({"cost_usd": 0.031}, 0.031),
+    "tokens": Example(_STEPS, 200),
+    "retries": Example(_STEPS, 3),
+    "retry_amplification": Example(_STEPS, 2.0),
+    "step_failure_rate": Example(_STEPS, 2 / 3),
+    "infrastructure_stability": Example(_STEPS, {"passed": 2, "total": 3}),
+    "step_duration_p50": Example(_STEPS, 300),
+    "step_duration_p95": Example(_STEPS, 900),
+    "fail_to_pass": Example(_TESTS, {"passed": 1, "total": 2}),
+    "pass_to_pass": Example(_TESTS, {"passed": 9, "total": 10}),
+    "tests_resolved": Example({"patch_applies": True, **_TESTS}, 0),
+    "retrieval_precision": Example(_RETRIEVED, {"passed": 1, "total": 2}, {"k": 2}),
+    "retrieval_success": Example(_RETRIEVED, 1),
+    "reciprocal_rank": Example(_RETRIEVED, 1.0),
+    "retrieval_coverage": Example(_RETRIEVED, {"passed": 3, "total": 3}),
+    "retrieval_recall": Example(_WANTED, {"passed": 2, "total": 3}),
+    "retrieval_map": Example(_WANTED, (1 + 2 / 3) / 3),
+    "retrieval_ndcg": Example(_WANTED, (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
+    "patch_similarity": Example({"outputs": {"patch": _PATCH.replace("new", "other")}, "expected": {"patch": _PATCH}}, 0.5),
+    "exact_match": Example({"outputs": {"city": "Oslo ", "day": 2}, "expected": {"city": "Oslo", "day": 3}}, {"passed": 1, "total": 2}),
+    "contains_expected": Example({"outputs": {"answer": "It is in Oslo."}, "expected": {"answer": ["Oslo", "Norway"]}}, {"passed": 0, "total": 1}),
+    "numeric_close": Example({"outputs": {"sum": "10.4"}, "expected": {"sum": 10}}, {"passed": 1, "total": 1}, {"absolute": 0.5}),
+    "json_schema_valid": Example({"outputs": {"day": "two"}, "output_schema": {"properties": {"day": {"type": "integer"}}}}, 0),
+    "edit_similarity": Example({"outputs": {"word": "sitting"}, "expected": {"word": "kitten"}}, 1 - 3 / 7),
+    "token_recall": Example({"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry"}}, 2 / 3),
+    "word_budget": Example({"outputs": {"answer": "At half past nine."}}, 0, {"output": "answer", "words": 3}),
+    "bleu": Example({"outputs": {"answer": "the ferry leaves at nine"}, "expected": {"answer": "the ferry leaves at nine"}}, 1.0),
+    "rouge_l": Example({"outputs": {"answer": "the ferry leaves"}, "expected": {"answer": "the first ferry leaves"}}, 6 / 7),
+    "tool_selection_accuracy": Example({"tool_calls": [_CALL, {"name": "wipe", "arguments": {}}], "expected": {"tool_calls": [_CALL]}}, 0.5),
+    "argument_correctness": Example({"tool_calls": [_CALL], "expected": {"tool_calls": [{"name": "search", "arguments": {"city": "Oslo", "day": 3}}]}}, 0.5),
+    "tool_call_validity": Example(
+        {"tool_calls": [_CALL, {"name": "search", "arguments": {"day": "two"}}], "expected": {"tools": _TOOLS}}, {"passed": 1, "total": 2}
+    ),
+    "trajectory_match": Example(
+        {"tool_calls": [_CALL, {"name": "book", "arguments": {}}], "expected": {"tool_calls": [{"name": "search", "arguments": {}}]}}, 1, {"mode": "superset"}
+    ),
+    "handoff_accuracy": Example({"handoffs": [{"from": "plan", "to": "code", "expected": "code"}, {"from": "code", "to": "plan", "expected": "test"}]}, 0.5),
+    "context_precision": Example(_RETRIEVED, 0.833333333),
+    "context_precision_share": Example(_RETRIEVED, {"passed": 2, "total": 3}),
+    "context_recall": Example(_WANTED, 0.666666667),
+    "citation_presence": Example(_CLAIMS, {"passed": 3, "total": 4}),
+    "citation_resolution": Example(_CLAIMS, {"passed": 3, "total": 4}),
+    "quotes_grounded": Example(_CLAIMS, {"passed": 1, "total": 1}),
+    "lexical_support": Example(_CLAIMS, 0.5),
+    "severity_weighted_support": Example(_CLAIMS, 1 - (1 + 0.25) / 4),
+}
