@@ -36,7 +36,7 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
     done, folder = demo
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["exam.json", "grades.json", "report.html", "tool-reports.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["decisions.json", "exam.json", "grades.json", "judge.html", "report.html", "tool-reports.json"]
     assert "out/report.html" in done.stdout
     assert "out/grades.json" in done.stdout
 
@@ -112,11 +112,11 @@ def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(assay: 
     assert "cannot be written" in done.err
 
 
-def test_the_demo_opens_no_socket(tmp_path: Path) -> None:
+def test_the_demo_talks_to_nobody(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "def hook(event, arguments):\n"
-        "    if event.startswith('socket.') and event != 'socket.gethostname':\n"
+        "    if event.startswith('socket.') and event not in ('socket.gethostname', 'socket.__new__'):\n"
         "        raise SystemExit(99)\n"
         "sys.addaudithook(hook)\n"
         "from assay.cli.main import run\n"
@@ -145,3 +145,14 @@ def test_the_demo_runs_where_there_is_no_network(tmp_path: Path) -> None:
     done = subprocess.run([*prefix, sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert len(_results(tmp_path / "out")) == 15
+
+
+def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_release(assay: Any) -> None:
+    found = assay("demo", "--json").json()
+    card = found["judge"]
+    assert card["usage"]["calls"] == 0, "the words of the questions changed: run tests/record_demo_judge.py"
+    assert card["usage"]["cached"] == 48
+    assert card["admission"]["may_gate"] is False
+    assert card["biases"]["position"]["lost"] == 0
+    assert [decision["outcome"] for decision in found["decisions"]] == ["reject", "promote"]
+    assert found["decisions"][0]["comparison"]["superior"] is True, "better on average, and still not to ship"

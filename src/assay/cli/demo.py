@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.cli import demo_release
+from assay.cli import demo_judge, demo_release
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError
 from assay.exams.answers import read_answers
@@ -31,6 +31,7 @@ from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
 from assay.reports.documents import JsonDocument, plain, pretty
 from assay.reports.html import render
+from assay.reports.judge_page import judge_page
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {
@@ -65,6 +66,10 @@ def run(verb: str, argv: list[str]) -> int:
     written.append(os.path.join(options.out, "exam.json"))
     with atomic_write(written[-1]) as stream:
         stream.write(document_bytes(exam))
+    card = demo_judge.carded(os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC))
+    written.append(os.path.join(options.out, "judge.html"))
+    with atomic_write(written[-1]) as stream:
+        stream.write(judge_page(card).encode())
     decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
     written.append(os.path.join(options.out, "decisions.json"))
     with atomic_write(written[-1]) as stream:
@@ -80,11 +85,15 @@ def run(verb: str, argv: list[str]) -> int:
                 "tools": tools,
                 "exam": exam,
                 "decisions": decisions,
+                "judge": card,
                 "written": written,
             }
         )
         return ExitCode.PASSED
-    _tell(groups, grader, block, tools, exam, decisions, written)
+    _tell(groups, grader, block, tools, exam)
+    demo_judge.tell(card, on=opt.colour())
+    demo_release.tell(decisions, on=opt.colour())
+    _tell_where(written)
     return ExitCode.PASSED
 
 
@@ -194,8 +203,6 @@ def _tell(
     block: dict[str, Any],
     tools: list[dict[str, Any]],
     exam: dict[str, Any],
-    decisions: list[dict[str, Any]],
-    written: list[str],
 ) -> None:
     on = opt.colour()
     out = sys.stdout
@@ -214,7 +221,10 @@ def _tell(
     out.write(f"  policy {grader.rules.policy} · {block['scoringSystem']} · {block['gradingSystem']}\n")
     _tell_tools(tools, on=on)
     _tell_exam(exam, on=on)
-    demo_release.tell(decisions, on=on)
+
+
+def _tell_where(written: list[str]) -> None:
+    out = sys.stdout
     out.write(f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.\n")
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
     out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
