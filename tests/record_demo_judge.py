@@ -1,4 +1,4 @@
-"""Records the demo's judge anew: a real small model answers, its replies go into the journal that the demo replays. Run it when the words of the questions change.
+"""Records the demo's judge anew: a real small model answers, its replies go into the journal that the demo replays. Run it when the questions change.
 
     .venv/bin/python tests/record_demo_judge.py      (about five minutes on an idle machine)
 

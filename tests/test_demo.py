@@ -125,7 +125,10 @@ def test_the_demo_talks_to_nobody(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False).returncode == 0
     assert (
         subprocess.run(
-            [sys.executable, "-c", code.replace("from assay", "import socket; socket.socket()\nfrom assay")], capture_output=True, cwd=tmp_path, check=False
+            [sys.executable, "-c", code.replace("from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay")],
+            capture_output=True,
+            cwd=tmp_path,
+            check=False,
         ).returncode
         == 99
     )

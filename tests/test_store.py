@@ -1,0 +1,867 @@
+"""The ledger on SQLite and on a real PostgreSQL: what is stored stays, once, as it was written; and what was changed from outside is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from assay.canon import canonical, digest
+from assay.errors import AssayError, InputError, UsageError
+from assay.files import Document
+from assay.jobs import KeepingGrader, basis_of, regrade, replay, rescore, trace
+from assay.library.shelf import Shelf
+from assay.store import migrating
+from assay.store import tables as t
+from assay.store.databases import open_database
+from assay.store.drafts import KINDS, Draft, Link, draft
+from assay.store.ledger import Ledger, open_ledger
+from assay.store.verify import verify
+from documents import FAMILIES, run, scorecard
+from postgres import ledger_url, postgres_url
+
+__all__ = ["ledger_url", "postgres_url"]
+
+NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    with open_ledger(ledger_url, clock=lambda: NOW) as opened:
+        yield opened
+
+
+def graded(document: dict[str, Any], **choice: Any) -> list[Draft]:
+    """A document with its scorecard and its grade, as they are stored."""
+    return KeepingGrader(Shelf(), **choice).grade(Document(document, "test")).drafts()
+
+
+def outside(ledger: Ledger, *statements: str) -> None:
+    """Change a ledger behind its back, as somebody who owns the database can."""
+    if ledger.database.path is not None:
+        raw = sqlite3.connect(ledger.database.path)
+        names = [row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+        for name in names:
+            raw.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            raw.execute(statement)
+        raw.commit()
+        raw.close()
+        return
+    with ledger.database.engine.begin() as connection:
+        connection.execute(text("SET session_replication_role = replica"))
+        for statement in statements:
+            connection.execute(text(statement))
+        connection.execute(text("SET session_replication_role = DEFAULT"))
+
+
+# --- what is stored stays -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_its_content_and_the_same_record_twice_is_one(ledger: Ledger) -> None:
+    first = ledger.put(run(), kind="run", author="ada", reason="nightly")
+    again = ledger.put(dict(reversed(run().items())), kind="run", author="somebody else")
+    assert (first.new, again.new) == (True, False)
+    assert (first.digest, first.seq) == (again.digest, again.seq) == (digest(run()), 1)
+    item = ledger.get(first.digest)
+    assert item is not None
+    assert (item.body, item.author, item.reason, item.created_at) == (canonical(run()), "ada", "nightly", "2026-11-15T10:00:00.000000Z")
+    assert (item.kind, item.schema) == ("run", "assay.run/1")
+    assert ledger.count().n == 1
+
+
+def test_every_kind_of_record_is_kept(ledger: Ledger) -> None:
+    evidence = ledger.put(scorecard({"norm": 1}), kind="scorecard")
+    for kind in KINDS:
+        links = [Link("graded_from", evidence.digest)] if kind == "grade" else []
+        stored = ledger.put({"schema": f"team.{kind}/1", "name": kind}, kind=kind, links=links)
+        assert ledger.find(kind).items[-1].digest == stored.digest
+    with pytest.raises(InputError, match="Did you mean 'decision'"):
+        ledger.put({}, kind="decison")
+
+
+def test_decimals_survive_to_the_last_digit(ledger: Ledger) -> None:
+    dear = Decimal("0.1234567890123456789012345678901234567890")
+    steps = [{"name": "a", "status": "success", "cost_usd": dear, "duration_ms": Decimal("12.50"), "tokens": 10**30}]
+    stored = ledger.put(run(cost_usd=dear, steps=steps), kind="run")
+    item = ledger.get(stored.digest)
+    assert item is not None
+    assert item.tree()["cost_usd"] == dear
+    assert item.tree()["steps"][0]["tokens"] == 10**30
+    row = ledger.steps_of(stored.digest)[0]
+    assert (row["cost_usd"], row["duration_ms"], row["tokens"]) == (str(dear).rstrip("0"), "12.5", "1e+30")
+
+
+def test_a_stored_scorecard_says_which_version_scored_it(ledger: Ledger) -> None:
+    drafts = graded(run("rag"))
+    ledger.put_many(drafts)
+    card = ledger.find("scorecard").items[0].tree()
+    assert card["scoringSystem"].startswith("scoringSystem/")
+
+
+HOSTILE = [
+    "a\0b",
+    "'; DROP TABLE records; --",
+    "<script>alert(1)</script>",
+    "\u202eevil\u2066",
+    "𝔸\U0010ffff",
+    "x" * 5000,
+    "é" * 300,
+    "sha256:" + "0" * 64,
+    "%s %(x)s :y {z} ?",
+    "\\",
+    "\r\n\t",
+]
+
+
+@pytest.mark.parametrize("evil", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_kept_found_and_not_run(ledger: Ledger, evil: str) -> None:
+    steps = [{"name": evil, "status": "success", "agent": evil, "model": evil, "error": evil, "scores": {evil: {"raw": 1}}}]
+    document = run(workflow={"id": evil, "version": evil, "family": "rag"}, steps=steps, tags=[evil], tool_calls=[{"name": evil, "arguments": {evil: evil}}])
+    document["dataset"]["sample_id"] = evil
+    document["run_id"] = evil[:400]
+    stored = ledger.put(document, kind="run")
+    for name, value in (("workflow", evil), ("sample_id", evil), ("tag", evil), ("run_id", evil[:400])):
+        page = ledger.find("run", {name: value})
+        assert [item.digest for item in page.items] == [stored.digest], name
+    assert ledger.history(evil[:400]).items[0].tree() == document
+    assert len(ledger.steps_of(stored.digest)) == len(ledger.tool_calls_of(stored.digest)) == 1
+    assert json.loads(ledger.tool_calls_of(stored.digest)[0]["arguments"]) == {evil: evil}
+    assert ledger.find("run", {"workflow": f"sha256:{sha256(evil.encode()).hexdigest()}"}).items == ()
+    assert verify(ledger).clean
+
+
+def test_large_and_deep_records_are_kept_and_too_deep_ones_refused(ledger: Ledger) -> None:
+    large = {"schema": "x/1", "text": "ä" * 5_000_000}
+    deep: Any = 1
+    for _ in range(190):
+        deep = [deep]
+    for body in (large, {"deep": deep}):
+        item = ledger.get(ledger.put(body, kind="event").digest)
+        assert item is not None
+        assert item.tree() == body
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(InputError, match="nests more than 200 deep"):
+        ledger.put({"deep": deep}, kind="event")
+    for wrong in ([1], "x", None, {"x": float("nan")}, {"x": object()}, {"x": "\ud800"}):
+        with pytest.raises(InputError):
+            ledger.put(wrong, kind="event")
+    assert verify(ledger).clean
+
+
+def test_an_author_or_reason_that_no_database_takes_is_refused(ledger: Ledger) -> None:
+    for wrong in ("a\0b", "x" * 3000, "\x1b[2K"):
+        with pytest.raises(InputError, match="author"):
+            ledger.put(run(), kind="run", author=wrong)
+
+
+@pytest.mark.req("W-072", "W-073")
+def test_the_steps_and_tool_calls_of_a_stored_run_can_be_asked_for(ledger: Ledger) -> None:
+    steps = [
+        {"name": "plan", "agent": "planner", "status": "success", "duration_ms": 120, "retries": 1, "model": "m-1", "tier": "large", "tokens": 812,
+         "cost_usd": Decimal("0.004"), "scores": {"clarity": {"raw": 4}}},
+        {"name": "act", "status": "failed", "critical": False, "error": "boom"},
+    ]  # fmt: skip
+    calls = [{"step": "plan", "name": "search", "arguments": {"q": "x"}, "valid": True}, {"name": "rm", "valid": False, "error": {"code": 1}}]
+    stored = ledger.put(run("tool-use", steps=steps, tool_calls=calls), kind="run")
+    first, second = ledger.steps_of(stored.digest)
+    assert {name: first[name] for name in ("name", "agent", "status", "critical", "duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores")} == {
+        "name": "plan", "agent": "planner", "status": "success", "critical": True, "duration_ms": "120", "retries": "1", "model": "m-1", "tier": "large",
+        "tokens": "812", "cost_usd": "0.004", "scores": '{"clarity":{"raw":4}}',
+    }  # fmt: skip
+    assert (second["critical"], second["duration_ms"], second["error"]) == (False, None, '"boom"')
+    assert [(call["step"], call["name"], call["valid"], call["arguments"], call["error"]) for call in ledger.tool_calls_of(stored.digest)] == [
+        ("plan", "search", True, '{"q":"x"}', None),
+        (None, "rm", False, None, '{"code":1}'),
+    ]
+
+
+@pytest.mark.req("W-072")
+def test_a_stored_grade_and_its_run_hold_everything_a_run_log_must(ledger: Ledger) -> None:
+    document = run("tool-use", judge={"model": "m", "version": "1", "prompt_version": "2"}, cost_usd=Decimal("0.1"), retries=1, tokens=10)
+    ledger.put_many(graded(document))
+    page = ledger.history("r-1")
+    assert [item.kind for item in page.items] == ["run", "scorecard", "grade"]
+    grade = page.items[2].tree()
+    assert grade["workflow"] == document["workflow"]
+    assert grade["dataset"] == document["dataset"]
+    assert grade["judge"] == document["judge"]
+    assert all(status["reason"] for status in grade["hard_gates"].values())
+    assert all("raw_score" in one and "norm" in one for one in grade["criteria"])
+    assert {"weighted_score", "grade", "operations", "step_scores", "agent_scores"} <= set(grade)
+    assert page.items[0].tree()["tool_calls"] == document["tool_calls"]
+
+
+# --- a grade rests on evidence ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_grade_without_its_evidence_is_not_stored(ledger: Ledger) -> None:
+    evidence, card, grade = graded(run())
+    for links in ([], [Link("supersedes", grade.name)], [Link("graded_from", "sha256:" + "0" * 64)]):
+        with pytest.raises(InputError):
+            ledger.put_many([grade._replace(links=tuple(links))])
+    event = ledger.put({"schema": "x/1"}, kind="event")
+    with pytest.raises(InputError, match="only together with its evidence"):
+        ledger.put_many([grade._replace(links=(Link("graded_from", event.digest),))])
+    assert ledger.count("grade").n == 0
+    ledger.put_many([evidence, card, grade])
+    assert ledger.count("grade").n == 1
+    assert verify(ledger).clean
+
+
+def test_put_graded_stores_evidence_scorecard_and_grade_in_one_transaction(ledger: Ledger) -> None:
+    kept = KeepingGrader(Shelf()).grade(Document(run("rag"), "test"))
+    stored = ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload(), author="ci")
+    assert (stored.seq, stored.new) == (3, True)
+    links = {(link.relation, link.source, link.target) for link in ledger.links_of(stored.digest)}
+    card = ledger.find("scorecard").items[0].digest
+    assert links == {("graded_from", stored.digest, card)}
+    assert [link.source for link in ledger.links_of(card, relation="evidence_of")] == [ledger.find("run").items[0].digest]
+    assert ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload()).new is False
+    assert ledger.count().n == 3
+
+
+def test_a_transaction_is_stored_whole_or_not_at_all(ledger: Ledger) -> None:
+    good = [draft(run(run_id=f"r-{index}"), kind="run") for index in range(100)]
+    bad = draft(run(run_id="bad"), kind="run", links=[Link("corrects", "sha256:" + "1" * 64)])
+    with pytest.raises(InputError, match="is not in this project"):
+        ledger.put_many([*good, bad])
+    assert ledger.count().n == 0
+    assert ledger.head() == (0, ledger.head()[1])
+    assert verify(ledger).clean
+
+
+def test_a_link_that_comes_late_is_in_the_chain_too(ledger: Ledger) -> None:
+    one, two = (ledger.put(run(run_id=name), kind="run").digest for name in "ab")
+    again = ledger.put(run(run_id="a"), kind="run", links=[Link("supersedes", two)])
+    assert again.new is False
+    assert ledger.links_of(one) == [Link("supersedes", two, one)]
+    assert ledger.put(run(run_id="a"), kind="run", links=[Link("supersedes", two)]).new is False
+    assert len(ledger.find("event").items) == 1
+    assert verify(ledger).clean
+    outside(ledger, "DELETE FROM links")
+    assert [flaw.seq for flaw in verify(ledger).flaws] == [3]
+
+
+def test_a_correction_is_a_new_record_with_author_and_reason(ledger: Ledger) -> None:
+    old = ledger.put(run(), kind="run")
+    fixed = run(latency_ms=9000)
+    for author, reason in (("", "typo"), ("ada", " "), (None, "x")):
+        with pytest.raises(InputError, match="is missing"):
+            ledger.correct(old.digest, fixed, author=author, reason=reason)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the same as what it corrects"):
+        ledger.correct(old.digest, run(), author="ada", reason="typo")
+    with pytest.raises(InputError, match="no such record"):
+        ledger.correct("sha256:" + "2" * 64, fixed, author="ada", reason="typo")
+    new = ledger.correct(old.digest, fixed, author="ada", reason="the clock was wrong")
+    item = ledger.get(new.digest)
+    assert item is not None
+    assert (item.author, item.reason) == ("ada", "the clock was wrong")
+    assert ledger.links_of(old.digest) == [Link("corrects", old.digest, new.digest)]
+    assert ledger.get(old.digest) is not None
+    assert [entry.digest for entry in ledger.history("r-1").items] == [old.digest, new.digest]
+
+
+# --- nothing is changed in place ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET reason = 'x'",
+        "UPDATE records SET body = NULL",
+        "DELETE FROM records",
+        "UPDATE links SET relation = 'corrects'",
+        "DELETE FROM links",
+        "DELETE FROM steps",
+        "UPDATE steps SET name = 'x'",
+        "DELETE FROM tags",
+        "UPDATE heads SET seq = 1",
+        "DELETE FROM heads",
+    ],
+)
+def test_the_database_itself_refuses_to_change_or_delete(ledger: Ledger, statement: str) -> None:
+    ledger.put_many(graded(run(tags=["a"])))
+    with pytest.raises(DBAPIError, match="append-only"), ledger.database.writing() as connection, connection.begin():
+        connection.execute(text(statement))
+    assert verify(ledger).clean
+
+
+def test_what_is_forgotten_leaves_a_tombstone_and_nothing_else(ledger: Ledger, tmp_path: Path) -> None:
+    secret = "Ada Lovelace, 12 St James's Square"
+    evidence, card, grade = graded(run(tags=[secret], outputs={"answer": secret}, tool_calls=[{"name": secret}]))
+    ledger.put_many([evidence, card, grade])
+    found = ledger.forget(evidence.name, author="dpo", reason="asked to")
+    assert (found.author, found.reason, found.digest) == ("dpo", "asked to", evidence.name)
+    assert found.rests_on_it == (card.name,)
+    item = ledger.get(evidence.name)
+    assert item is not None
+    assert item.body is None
+    with pytest.raises(InputError, match="was forgotten"):
+        item.tree()
+    assert ledger.steps_of(evidence.name) == ledger.tool_calls_of(evidence.name) == []
+    assert ledger.find("run", {"tag": secret}).items == ledger.find("run", {"run_id": "r-1"}).items == ()
+    assert ledger.tombstone(evidence.name) == found
+    assert ledger.forget(evidence.name, author="x", reason="again") == found
+    report = verify(ledger)
+    assert (report.clean, report.forgotten) == (True, 1)
+    with pytest.raises(InputError, match="does not come back"):
+        ledger.put_many([evidence])
+    ledger.forget(card.name, author="dpo", reason="asked to")
+    ledger.forget(grade.name, author="dpo", reason="asked to")
+    assert verify(ledger).clean
+    if ledger.database.path is not None:
+        ledger.close()
+        for path in tmp_path.glob("ledger.db*"):
+            assert secret.encode() not in path.read_bytes()
+
+
+def test_a_grade_cannot_be_stored_on_forgotten_evidence(ledger: Ledger) -> None:
+    _, card, grade = graded(scorecard({"norm": 1}, gates={}) if False else run())
+    ledger.put_many([card._replace(links=())])
+    ledger.forget(card.name, author="dpo", reason="asked to")
+    with pytest.raises(InputError, match="only together with its evidence"):
+        ledger.put_many([grade])
+
+
+# --- projects -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
+    mine = ledger.put_many(graded(run()), project="mine")
+    grade = mine[-1].digest
+    assert ledger.get(grade, project="mine") is not None
+    assert ledger.get(grade, project="other") is None
+    assert ledger.find("grade", project="other").items == ledger.history("r-1", project="other").items == ()
+    assert ledger.links_of(grade, project="other") == ledger.steps_of(mine[0].digest, project="other") == []
+    assert ledger.starting_with(grade[7:20], project="other") == []
+    assert ledger.get_many([grade], project="other") == {}
+    assert ledger.links_of_many([grade], project="other") == []
+    assert ledger.count(project="other").n == 0
+    for link in (Link("supersedes", grade), Link("graded_from", mine[1].digest)):
+        with pytest.raises(InputError, match="is not in this project"):
+            ledger.put(run(), kind="run", project="other", links=[link])
+    with pytest.raises(InputError, match="no such record"):
+        ledger.forget(grade, project="other", author="x", reason="y")
+    with pytest.raises(InputError, match="no such record"):
+        ledger.correct(grade, {"a": 1}, project="other", author="x", reason="y")
+    theirs = ledger.put_many(graded(run()), project="other")
+    assert [one.seq for one in theirs] == [1, 2, 3]
+    ledger.forget(theirs[0].digest, project="other", author="x", reason="y")
+    item = ledger.get(mine[0].digest, project="mine")
+    assert item is not None
+    assert item.body is not None
+    assert ledger.projects() == ["mine", "other"]
+    assert verify(ledger).clean
+    for name in ("", "a b", "../x", "x" * 65, "a\0", "ä", "-x"):
+        with pytest.raises(InputError, match="no name of a project"):
+            ledger.put(run(), kind="run", project=name)
+
+
+# --- finding ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_pages_go_through_everything_once_in_order(ledger: Ledger) -> None:
+    ledger.put_many([draft(run(run_id=f"r-{index}", tags=["even"] if index % 2 == 0 else []), kind="run") for index in range(250)])
+    for filters, expected in (({}, 250), ({"tag": "even"}, 125), ({"status": "success"}, 250)):
+        for newest_first in (False, True):
+            seen: list[int] = []
+            cursor = None
+            while True:
+                page = ledger.find("run", filters, after=cursor, limit=60, newest_first=newest_first)
+                seen += [item.seq for item in page.items]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert len(seen) == expected
+            assert seen == sorted(set(seen), reverse=newest_first)
+        assert ledger.count("run", filters) == (expected, True)
+    page = ledger.find("run", limit=250)
+    assert (len(page.items), page.next_cursor) == (250, None)
+
+
+def test_every_filter_finds_what_it_names_and_nothing_else(ledger: Ledger) -> None:
+    other = run(
+        "rag",
+        run_id="r-2",
+        workflow={"id": "w2", "version": "2", "family": "rag"},
+        dataset={"id": "d2", "version": "2", "sample_id": "s-2"},
+        status="failed",
+        tags=["x"],
+        started_at="2026-01-02T00:00:00+02:00",
+    )
+    ledger.put_many([*graded(run(started_at="2026-01-01T23:00:00Z")), *graded(other)])
+    here: dict[str, Any] = {"run_id": "r-2", "workflow": "w2", "workflow_version": "2", "family": "rag", "dataset": "d2", "dataset_version": "2"}
+    here |= {"sample_id": "s-2", "status": "failed", "tag": "x", "passed": False, "profile": "rag@1", "grade": "F"}
+    for name, value in here.items():
+        found = [item.tree()["run_id"] for item in ledger.find("grade", {name: value}).items]
+        assert found == ["r-2"], name
+        assert ledger.find("grade", {name: "none" if name != "passed" else True}).items == () or name == "passed"
+    assert len(ledger.find("grade", {"policy": "workflow@1"}).items) == 2
+    assert [item.tree()["run_id"] for item in ledger.find("run", {"started_before": "2026-01-01T22:30:00Z"}).items] == ["r-2"]
+    assert [item.tree()["run_id"] for item in ledger.find("run", {"started_from": "2026-01-01T22:30:00Z", "status": "success"}).items] == ["r-1"]
+    assert ledger.find("grade", {**here, "tag": "y"}).items == ()
+    for wrong in ({"colour": "red"}, {"passed": "yes"}, {"grade": True}, {"started_from": "tomorrow"}):
+        with pytest.raises(InputError, match="filter"):
+            ledger.find("grade", wrong)  # type: ignore[arg-type]
+
+
+def test_a_page_far_into_many_records_costs_what_the_first_one_does(ledger: Ledger) -> None:
+    total = 20_000
+    for start in range(0, total, 5000):
+        ledger.put_many([draft({"schema": "assay.run/1", "run_id": f"r-{start + index}", "status": "success"}, kind="run") for index in range(5000)])
+
+    def cost(after: int | None, filters: Any) -> float:
+        best = 9.0
+        for _ in range(5):
+            began = time.perf_counter()
+            assert len(ledger.find("run", filters, after=after, limit=50).items) == 50
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    for filters in ({}, {"status": "success"}):
+        cost(None, filters)
+        assert cost(total - 100, filters) < 5 * cost(None, filters) + 0.01
+
+
+# --- two at once --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_threads_that_write_at_once_lose_nothing_and_store_nothing_twice(ledger: Ledger) -> None:
+    faults: list[BaseException] = []
+
+    def work(me: int) -> None:
+        try:
+            for index in range(20):
+                ledger.put(run(run_id=f"own-{me}-{index}"), kind="run")
+                ledger.put(run(run_id=f"shared-{index}"), kind="run")
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert ledger.count().n == 4 * 20 + 20
+    assert verify(ledger).clean
+
+
+WRITER = """
+import sys
+sys.path[:0] = {path!r}
+from assay.store.ledger import open_ledger
+from assay.store.drafts import draft
+from documents import run
+url, me, total, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+ledger = open_ledger(url, patience=60)
+print("ready", flush=True)
+for start in range(0, total, size):
+    drafts = [draft(run(run_id=f"{{me}}-{{index}}", tags=[me], metadata={{"pad": "x" * 500}}), kind="run") for index in range(start, start + size)]
+    for stored in ledger.put_many(drafts):
+        print(stored.digest)
+    sys.stdout.flush()
+"""
+
+
+def writer(url: str, me: str, *, total: int, size: int) -> subprocess.Popen[str]:
+    code = WRITER.format(path=[str(TESTS)])
+    return subprocess.Popen([sys.executable, "-c", code, url, me, str(total), str(size)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_two_processes_open_a_new_ledger_at_once_and_both_write(ledger_url: str) -> None:
+    both = [writer(ledger_url, me, total=60, size=3) for me in "ab"]
+    said = [process.communicate(timeout=120) for process in both]
+    assert [err for _, err in said] == ["", ""]
+    with open_ledger(ledger_url) as ledger:
+        assert ledger.count().n == 120
+        assert verify(ledger).clean
+
+
+def kills() -> int:
+    return int(os.environ.get("ASSAY_KILLS", "3"))
+
+
+def test_a_kill_during_ingest_loses_nothing_that_was_acknowledged(ledger_url: str) -> None:
+    chance = random.Random(7)
+    acknowledged: set[str] = set()
+    for turn in range(kills()):
+        process = writer(ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40]))
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(chance.uniform(0.02, 0.5))
+        process.send_signal(signal.SIGKILL)
+        out, _ = process.communicate(timeout=60)
+        lines = out.splitlines()
+        whole = lines if out.endswith("\n") else lines[:-1]
+        acknowledged.update(whole)
+    with open_ledger(ledger_url) as ledger:
+        for part in acknowledged:
+            item = ledger.get(part)
+            assert item is not None
+            assert item.tree()["schema"] == "assay.run/1"
+        report = verify(ledger)
+        assert report.clean, report.flaws[:3]
+        assert report.records == ledger.count().n >= len(acknowledged)
+
+
+# --- what a database can do to one --------------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str) -> None:
+    with open_ledger(ledger_url) as other, open_ledger(ledger_url, patience=0.5) as ledger:
+        ledger.put(run(), kind="run")
+        with other.database.writing() as connection, connection.begin():
+            connection.execute(text("SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")))
+            began = time.monotonic()
+            with pytest.raises(UsageError, match=r"locked by another writer for more than 0\.5 seconds") as told:
+                ledger.put(run(run_id="r-2"), kind="run")
+            assert 0.4 < time.monotonic() - began < 10
+            assert "Try again" in told.value.fix
+            assert ledger.count().n == 1  # readers are not locked out
+        assert ledger.put(run(run_id="r-2"), kind="run").new
+
+        held = threading.Event()
+
+        def hold() -> None:
+            with other.database.writing() as connection, connection.begin():
+                connection.execute(text("SELECT seq FROM heads" + (" FOR UPDATE" if other.database.path is None else "")))
+                held.set()
+                time.sleep(0.2)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        assert ledger.put(run(run_id="r-3"), kind="run").new
+        thread.join()
+
+
+FULL = """
+import resource, signal, sys
+sys.path[:0] = {path!r}
+from assay.errors import AssayError
+from assay.store.ledger import open_ledger
+from documents import run
+ledger = open_ledger(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    for index in range(10_000):
+        print(ledger.put(run(run_id=str(index), metadata={{"pad": "x" * 5000}}), kind="run").digest, flush=True)
+except AssayError as error:
+    print(error, file=sys.stderr)
+    sys.exit(int(error.exit_code))
+"""
+
+
+def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    done = subprocess.run([sys.executable, "-c", FULL.format(path=[str(TESTS)]), url], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "the disk is full or fails" in done.stderr
+    assert "Everything that was acknowledged is kept" in done.stderr
+    stored = done.stdout.split()
+    assert len(stored) > 10
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 600_000
+    with open_ledger(url) as ledger:
+        assert all(ledger.get(one) is not None for one in stored)
+        assert verify(ledger).clean
+        assert ledger.put(run(run_id="after"), kind="run").new
+
+
+def test_a_connection_that_is_cut_is_made_again(postgres_url: str) -> None:
+    with open_ledger(postgres_url) as ledger:
+        ledger.put(run(), kind="run")
+        with open_ledger(postgres_url) as other, other.database.writing() as connection, connection.begin():
+            connection.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'")
+            )
+        assert ledger.put(run(run_id="r-2"), kind="run").new
+        assert ledger.count().n == 2
+
+
+def test_a_database_that_is_not_there_is_told_without_its_password(postgres_url: str) -> None:
+    with pytest.raises(UsageError, match="cannot be reached") as told:
+        open_ledger("postgresql://ada:geheim@127.0.0.1:1/none", patience=0.1)
+    assert "geheim" not in str(told.value)
+    assert "***" in told.value.where
+    with pytest.raises(UsageError, match="cannot be reached"):
+        open_ledger(postgres_url.replace("/t", "/no_such_", 1), patience=0.1)
+
+
+def test_what_is_no_ledger_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "garbage.db").write_bytes(b"this is not a database at all" * 100)
+    with pytest.raises(InputError, match="is no ledger, or is damaged"):
+        open_ledger(f"sqlite:///{tmp_path}/garbage.db")
+    raw = sqlite3.connect(tmp_path / "other.db")
+    raw.execute("CREATE TABLE users (id)")
+    raw.close()
+    with pytest.raises(InputError, match="a database of something else: it has a table 'users'"):
+        open_ledger(f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(InputError, match="there is no ledger"):
+        open_ledger(f"sqlite:///{tmp_path}/none.db", read_only=True)
+    assert not (tmp_path / "none.db").exists()
+    with pytest.raises(UsageError, match="is a directory"):
+        open_ledger(f"sqlite:///{tmp_path}")
+    for url in ("sqlite://", "sqlite:///:memory:", "mysql://x/y", "postgresql://["):
+        with pytest.raises(AssayError):
+            open_ledger(url)
+
+
+def test_a_ledger_that_is_opened_to_read_cannot_be_written(ledger_url: str) -> None:
+    with open_ledger(ledger_url) as ledger:
+        ledger.put(run(), kind="run")
+    with open_ledger(ledger_url, read_only=True, patience=0.2) as ledger:
+        assert ledger.count().n == 1
+        assert verify(ledger).clean
+        with pytest.raises(UsageError, match="may only be read"):
+            ledger.put(run(run_id="r-2"), kind="run")
+
+
+# --- migrations ---------------------------------------------------------------------------------------------------------------------------
+
+
+def shape(ledger_url: str) -> list[Any]:
+    """Where the tables differ from what the program thinks they are."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    def ours(name: str | None, kind: str, parents: Any) -> bool:
+        return (name if kind == "table" else parents.get("table_name")) in t.metadata.tables if kind != "schema" else True
+
+    database = open_database(ledger_url)
+    with database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_name": ours, "version_table": t.VERSION_TABLE})
+        found: list[Any] = compare_metadata(context, t.metadata)
+    database.engine.dispose()
+    return found
+
+
+def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_thinks(ledger_url: str) -> None:
+    with open_ledger(ledger_url) as ledger:
+        ledger.put_many(graded(run()))
+        assert shape(ledger_url) == []
+        for version in (*reversed(migrating.VERSIONS[:-1]), "base", *migrating.VERSIONS):
+            migrating.migrate(ledger.database, version)
+            with ledger.database.reading() as connection, connection.begin():
+                assert migrating.current(connection) == (None if version == "base" else version)
+        assert shape(ledger_url) == []
+        assert ledger.count().n == 0
+        ledger.put_many(graded(run()))
+        with pytest.raises(DBAPIError, match="append-only"), ledger.database.writing() as connection, connection.begin():
+            connection.execute(text("DELETE FROM records"))
+        assert verify(ledger).clean
+
+
+def test_a_ledger_of_a_newer_program_is_refused(ledger_url: str) -> None:
+    with open_ledger(ledger_url) as ledger, ledger.database.writing() as connection, connection.begin():
+        connection.execute(text(f"UPDATE {t.VERSION_TABLE} SET version_num = 'v9999'"))
+    with pytest.raises(UsageError, match=r"tables of version v9999; this program knows up to v\d+") as told:
+        open_ledger(ledger_url)
+    assert told.value.fix == "Install a newer assay."
+
+
+# --- verify -------------------------------------------------------------------------------------------------------------------------------
+
+FLIP = "UPDATE records SET body = {} WHERE seq = 4"
+TAMPERED = [
+    ("UPDATE records SET body = {bytes} WHERE seq = 4", "the content is not what its digest says"),
+    ("UPDATE records SET grade = 'A', passed = {true} WHERE kind = 'grade' AND seq = 6", "beside the content"),
+    ("UPDATE records SET author = 'nobody' WHERE seq = 4", "the chain breaks here"),
+    ("UPDATE records SET reason = 'because' WHERE seq = 4", "the chain breaks here"),
+    ("UPDATE records SET created_at = '2020-01-01T00:00:00.000000Z' WHERE seq = 4", "the chain breaks here"),
+    ("UPDATE records SET kind = 'event' WHERE seq = 4", "the chain breaks here"),
+    ("DELETE FROM records WHERE seq = 4", "records are missing before this one: 4 to 4"),
+    ("DELETE FROM records WHERE seq = 6", "the newest records were cut off"),
+    ("UPDATE records SET seq = seq + 100 WHERE seq > 3", "records are missing"),
+    ("DELETE FROM links WHERE relation = 'graded_from'", "this grade has no evidence"),
+    ("DELETE FROM links WHERE relation = 'evidence_of'", "the chain breaks here"),
+    ("UPDATE links SET relation = 'corrects' WHERE relation = 'evidence_of'", "the chain breaks here"),
+    ("DELETE FROM steps WHERE position = 1", "the rows of 'steps' are not those of the content"),
+    ("UPDATE steps SET status = 'success', agent = 'x' WHERE seq = 1", "the rows of 'steps' are not those of the content"),
+    ("DELETE FROM tool_calls", "the rows of 'tool_calls' are not those of the content"),
+    ("UPDATE tags SET tag = 'y'", "the rows of 'tags' are not those of the content"),
+    ("INSERT INTO tags (project, seq, position, kind, tag) VALUES ('default', 99, 0, 'run', 'x')", "a row of 'tags' belongs to no record"),
+    ("UPDATE counts SET n = 7 WHERE kind = 'run'", "were counted"),
+    ("UPDATE heads SET seq = 5", "the head says record 5"),
+    ("DELETE FROM heads", "the head says nothing"),
+    ("UPDATE records SET body = NULL WHERE seq = 4", "no tombstone says who"),
+    ("UPDATE records SET schema = 'x/1' WHERE seq = 4", "the schema is 'x/1'"),
+    ("INSERT INTO tombstones (project, seq, digest, author, reason, at) SELECT project, 1, digest, 'x', 'y', 'z' FROM records WHERE seq = 4",
+     "a tombstone is not the one that the chain tells of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "what"), TAMPERED, ids=range(len(TAMPERED)))
+def test_what_is_changed_from_outside_is_found_and_named(ledger: Ledger, statement: str, what: str) -> None:
+    ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))])
+    assert verify(ledger).clean
+    sqlite = ledger.database.path is not None
+    outside(ledger, statement.format(bytes="X'7b7d'" if sqlite else "'\\x7b7d'::bytea", true="1" if sqlite else "true"))
+    report = verify(ledger)
+    assert not report.clean
+    assert any(what in flaw.what for flaw in report.flaws), report.flaws
+    assert all(flaw.fix for flaw in report.flaws)
+
+
+def test_two_records_that_change_places_are_found(ledger: Ledger) -> None:
+    ledger.put_many([draft(run(run_id=str(index)), kind="run") for index in range(4)])
+    outside(ledger, "DELETE FROM steps", "UPDATE records SET seq = -1 WHERE seq = 2", "UPDATE records SET seq = 2 WHERE seq = 3", "UPDATE records SET seq = 3 WHERE seq = -1")
+    assert any("the chain breaks here" in flaw.what for flaw in verify(ledger).flaws)
+
+
+def test_records_that_were_cut_off_at_the_end_are_found_by_a_noted_head(ledger: Ledger) -> None:
+    ledger.put_many([draft(run(run_id=str(index)), kind="run") for index in range(3)])
+    seq, chain = ledger.head()
+    with ledger.database.reading() as connection, connection.begin():
+        before = connection.execute(text("SELECT chain FROM records WHERE seq = 2")).scalar()
+    assert isinstance(before, bytes)
+    literal = f"X'{before.hex()}'" if ledger.database.path is not None else f"'\\x{before.hex()}'::bytea"
+    outside(ledger, "DELETE FROM steps WHERE seq = 3", "DELETE FROM records WHERE seq = 3", "UPDATE counts SET n = 2", f"UPDATE heads SET seq = 2, chain = {literal}")
+    assert verify(ledger).clean  # a chain alone cannot tell
+    report = verify(ledger, expected={"default": (seq, chain)})
+    assert [flaw.what for flaw in report.flaws] == ["the chain at record 3 is not the one that was noted: records were cut off or written anew."]
+    assert not verify(ledger, expected={"gone": (1, chain)}).clean
+
+
+def test_a_body_that_was_swapped_for_text_is_found_and_never_read_as_good(tmp_path: Path) -> None:
+    with open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        stored = ledger.put(run(), kind="run")
+        outside(ledger, "UPDATE records SET body = replace(CAST(body AS TEXT), 'success', 'failed')")
+        assert not verify(ledger).clean
+        item = ledger.get(stored.digest)
+        assert item is not None
+        with pytest.raises(InputError, match="not what its digest says"):
+            item.tree()
+
+
+def test_verify_goes_on_while_others_write(ledger: Ledger) -> None:
+    ledger.put_many([draft(run(run_id=str(index)), kind="run") for index in range(3000)])
+    stop = threading.Event()
+
+    def write() -> None:
+        index = 0
+        while not stop.is_set():
+            ledger.put(run(run_id=f"more-{index}"), kind="run")
+            index += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        reports = [verify(ledger) for _ in range(3)]
+    finally:
+        stop.set()
+        thread.join()
+    assert all(report.clean for report in reports), [report.flaws[:2] for report in reports]
+
+
+# --- replay and judging again -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_stored_grade_is_made_again_to_the_byte(ledger: Ledger, family: str) -> None:
+    ledger.put_many(graded(run(family)))
+    ledger.put_many(graded(run(family, run_id="r-2"), profile=family, rubric="rag@1" if family == "rag" else None))
+    for item in ledger.find("grade").items:
+        found = replay(ledger, item, Shelf())
+        assert found.same, found.difference
+
+
+def test_a_grade_of_a_scorecard_is_made_again_to_the_byte(ledger: Ledger) -> None:
+    card = scorecard({"norm": Decimal("0.895")}, {"raw_score": 4, "formula_id": "likert_1_5"}, hard_gates={"a": True})
+    ledger.put_many(graded(card))
+    ledger.put_many(graded({**card, "run_id": "r-2"}, profile="rag"))
+    ledger.put_many(graded({**card, "run_id": "r-3", "profile": {"id": "rag@1", "why": "says so"}}))
+    assert ledger.count("scorecard").n == 5  # a card that a profile adds gates to is kept as it came, too
+    for item in ledger.find("grade").items:
+        found = replay(ledger, item, Shelf())
+        assert found.same, found.difference
+    assert [one.evidence.tree()["run_id"] for one in trace(ledger, ledger.find("grade").items) if one.evidence] == ["r-1", "r-2", "r-3"]
+
+
+def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_and_moment(ledger: Ledger) -> None:
+    from cards import CARD  # type: ignore[attr-defined]
+
+    grader = KeepingGrader(Shelf(), policy="workflow-judged", cards=[CARD], now=NOW)
+    basis = basis_of([CARD], NOW)
+    ledger.put_many(grader.grade(Document(run("rag"), "test")).drafts(basis=basis))
+    found = replay(ledger, ledger.find("grade").items[0], Shelf())
+    assert found.same, found.difference
+    assert verify(ledger).clean
+
+
+POLICY = """policy: team
+version: {version}
+title: Ours
+family: workflow
+pass_threshold: 70
+bands: [{{grade: A, min: {best}}}, {{grade: B, min: 80}}, {{grade: F, min: 0}}]
+role_floors: {{}}
+floor_cap: F
+shrinkage: {{prior: 0.5, k: 20}}
+placement: {{comfortable_margin: 0.1}}
+ranking: {{tie_window: 1.0}}
+judge: {{inconsistency_warning: 0.1}}
+"""
+
+
+def team(folder: Path, version: str, best: int) -> Shelf:
+    """A library of our own with one more version of its policy."""
+    (folder / "policies").mkdir(parents=True, exist_ok=True)
+    (folder / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+    return Shelf(str(folder))
+
+
+def test_regrading_writes_new_records_that_supersede_the_old_ones(ledger: Ledger, tmp_path: Path) -> None:
+    old = team(tmp_path / "lib", "1.0.0", 90)
+    cards = [scorecard({"norm": Decimal("0.92")}, run_id="r-1"), scorecard({"norm": Decimal("0.5")}, run_id="r-2")]
+    for document in (*cards, run("rag", run_id="r-3")):
+        ledger.put_many(KeepingGrader(old, policy="team").grade(Document(document, "test")).drafts())
+    before = {item.tree()["run_id"]: item for item in ledger.find("grade").items}
+    new = team(tmp_path / "lib", "1.1.0", 95)
+    done = regrade(ledger, new, policy="team@1.1.0", author="ada", reason="A starts at 95 now")
+    assert (done.looked_at, done.new, done.unchanged, done.skipped) == (3, 3, 0, ())
+    after = {item.tree()["run_id"]: item for item in ledger.find("grade", {"policy": "team@1.1.0"}).items}
+    assert (before["r-1"].tree()["grade"], after["r-1"].tree()["grade"]) == ("A", "B")
+    for name, item in after.items():
+        assert Link("supersedes", before[name].digest, item.digest) in ledger.links_of(item.digest)
+        assert (item.author, item.reason) == ("ada", "A starts at 95 now")
+    assert all(replay(ledger, item, new).same for item in (*before.values(), *after.values()))
+    again = regrade(ledger, new, policy="team@1.1.0")
+    assert (again.looked_at, again.new, again.unchanged) == (3, 0, 3)
+    assert regrade(ledger, new, policy="team@1.1.0", filters={"run_id": "r-2"}).looked_at == 1
+    assert verify(ledger).clean
+
+
+def test_rescoring_starts_from_the_evidence_and_says_what_it_could_not_do(ledger: Ledger) -> None:
+    ledger.put_many(graded(run("rag", run_id="r-1")))
+    ledger.put_many(graded(run("rag", run_id="r-2")))
+    same = rescore(ledger, Shelf())
+    assert (same.looked_at, same.unchanged, same.new) == (2, 2, 0)
+    ledger.forget(ledger.find("run", {"run_id": "r-2"}).items[0].digest, author="dpo", reason="asked to")
+    done = rescore(ledger, Shelf(), profile="rag-measured", author="ada", reason="measured now")
+    assert (done.looked_at, done.new, len(done.skipped)) == (2, 1, 1)
+    assert "was forgotten" in done.skipped[0][1]
+    newest = ledger.find("grade", newest_first=True).items[0]
+    assert newest.tree()["profile"].startswith("rag-measured@")
+    assert verify(ledger).clean
