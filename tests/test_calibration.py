@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import campaign_calibration as campaign
 from assay.stats.calibration import LEAST_GROUPS, LEAST_LABELS, mean_difference, naive, ppi, tuned_weight
-from assay.stats.changes import holm, kappa_change, more_than, sign_test
+from assay.stats.changes import kappa_change, more_than, sign_test
 from assay.stats.intervals import wilson
 from assay.stats.misclassification import misclassification
 
@@ -253,13 +253,6 @@ def test_the_exact_tests_are_scipys(up: int, down: int) -> None:
         assert sign_test(up, down) == pytest.approx(reference.binomtest(up, up + down, 0.5).pvalue, abs=1e-9)
         assert more_than(up, up + down, 0.1) == pytest.approx(reference.binomtest(up, up + down, 0.1, alternative="greater").pvalue, abs=1e-9)
     assert sign_test(up, down) == sign_test(down, up)
-
-
-def test_holm_is_statsmodels() -> None:
-    from statsmodels.stats.multitest import multipletests
-
-    values = {"a": 0.01, "b": 0.02, "c": 0.03, "d": 0.5, "e": 0.011}
-    assert list(holm(values).values()) == pytest.approx(multipletests(list(values.values()), method="holm")[1])
 
 
 def test_the_change_of_kappa_holds_its_level() -> None:

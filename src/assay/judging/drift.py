@@ -16,7 +16,8 @@ from assay.errors import InputError
 from assay.judging.calibration import shown
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.stats.calibration import mean_difference
-from assay.stats.changes import holm, kappa_change, more_than, sign_test
+from assay.stats.changes import kappa_change, more_than, sign_test
+from assay.stats.comparison import holm
 from assay.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def compare_cards(past: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], 
     for place, found in enumerate(told):
         for test in found["tests"]:
             test["p_holm"] = adjusted[f"{place}.{test['id']}"]
-            test["alarm"] = test["p_holm"] <= chosen.alpha
+            test["alarm"] = test["p_holm"] is not None and test["p_holm"] <= chosen.alpha
     alarms = [(found, test) for found in told for test in found["tests"] if test["alarm"]]
     alarm = bool(alarms) if told else None
     return {

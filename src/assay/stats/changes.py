@@ -9,7 +9,7 @@ from assay.stats.intervals import Interval, binomial_cdf, t_quantile
 from assay.stats.kappa import cohen_kappa, count_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
 LEAST_ITEMS = 20
 """The jackknife of a difference of kappas needs so many items."""
@@ -35,20 +35,6 @@ def more_than(count: int, n: int, share: float) -> float:
     0.0078
     """
     return 1 - binomial_cdf(count - 1, n, share)
-
-
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Holm's adjusted p-values: below alpha where the test holds with all of them looked at.
-
-    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
-    {'a': 0.03, 'b': 0.06, 'c': 0.06}
-    """
-    made: dict[str, float] = {}
-    highest = 0.0
-    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p))
-        made[name] = highest
-    return {name: made[name] for name in p_values}
 
 
 def kappa_change(truth: Sequence[Hashable], before: Sequence[Hashable], now: Sequence[Hashable], *, level: float = 0.95) -> Interval:

@@ -99,14 +99,13 @@ def estimate_clustered_difference(
             reason = f"{name}: {part.interval.reason or 'hardly any group differs from the others'}"
             return none_of(value, n, level=level, method=METHOD, reason=reason, clusters=count)
     assert value is not None
-    residuals: Counter[Hashable] = Counter()
-    for sign, side, groups, mean in ((1, candidate, candidate_groups, values[0]), (-1, baseline, baseline_groups, values[1])):
-        total = len(side)
-        sizes = Counter(_name(group, place, sign) for place, group in enumerate(groups))
-        for place, (one, group) in enumerate(zip(side, groups, strict=True)):
-            name_of = _name(group, place, sign)
-            residuals[name_of] += sign * (one - mean) / total / sqrt(1 - sizes[name_of] / total)  # type: ignore[operator, assignment]
-    found = [float(residual) for residual in residuals.values()]
+    residuals: dict[Hashable, list[float]] = {}
+    for sign, side, given, mean in ((1, candidate, candidate_groups, values[0]), (-1, baseline, baseline_groups, values[1])):
+        names = [_name(group, place, sign) for place, group in enumerate(given)]
+        sizes = Counter(names)
+        for one, group in zip(side, names, strict=True):
+            residuals.setdefault(group, []).append(sign * (one - (mean or 0.0)) / len(side) / sqrt(1 - sizes[group] / len(side)))
+    found = [fsum(shares) for shares in residuals.values()]
     variance = fsum(one * one for one in found)
     df = min(part.df for part in parts if part.df is not None)
     moments = Moments(value, sqrt(variance), df, fsum(one**3 for one in found) / variance**1.5 if variance else 0.0, count)
@@ -122,12 +121,13 @@ def _name(group: Hashable | None, place: int, side: int = 0) -> Hashable:
 
 
 def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups:
-    """The size, the sum and the sum of squares of each group, in the order of their first samples."""
+    """The size, the sum and the sum of squares of each group, the smallest first."""
     members: dict[Hashable, list[float]] = {}
     for place, (value, group) in enumerate(zip(values, groups, strict=True)):
         members.setdefault(_name(group, place), []).append(value)
-    sizes = [len(found) for found in members.values()]
-    return Groups(sizes, [fsum(found) for found in members.values()], [fsum(one * one for one in found) for found in members.values()])
+    # sorted, so that sums over groups do not depend on which came first
+    found = sorted((len(values), fsum(values), fsum(value * value for value in values)) for values in members.values())
+    return Groups([size for size, _, _ in found], [total for _, total, _ in found], [square for _, _, square in found])
 
 
 def _moments(groups: Groups, mean: float, n: int) -> Moments:

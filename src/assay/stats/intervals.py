@@ -1,11 +1,12 @@
-"""Confidence intervals for a share and for a mean, without any numerical library.
+"""Confidence intervals for a share and for a mean, and the distributions behind them, without any numerical library.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None and the reason stands beside them: the standard error
-of one sample is not zero.
+of one sample is not zero. `student` takes the spread it is given; whether the spread was seen at all is asked in `means`.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import exp, inf, lgamma, log, sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -61,7 +62,76 @@ def student(mean: float | None, sd: float, n: int, *, level: float = 0.95) -> In
     return Interval(mean, mean - half, mean + half, level, "student-t")
 
 
-def t_quantile(p: float, df: int) -> float:
+def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Interval:
+    """The exact interval for a share: it covers at least as often as its level says, for every n and every share.
+
+    >>> round(clopper_pearson(0, 30).high, 6)
+    0.115703
+    """
+    if n == 0:
+        return Interval(None, None, None, level, "clopper-pearson", "no samples")
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else beta_quantile(tail, successes, n - successes + 1)
+    high = 1.0 if successes == n else beta_quantile(1 - tail, successes + 1, n - successes)
+    return Interval(successes / n, low, high, level, "clopper-pearson")
+
+
+def normal_quantile(p: float) -> float:
+    """The p-quantile of the standard normal distribution.
+
+    >>> round(normal_quantile(0.975), 9)
+    1.959963985
+    """
+    return NormalDist().inv_cdf(p)
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """The distribution function of the beta distribution.
+
+    >>> round(beta_cdf(0.5, 2, 2), 12)
+    0.5
+    """
+    return _incomplete_beta(a, b, x)
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """The p-quantile of the beta distribution.
+
+    >>> round(beta_quantile(0.5, 1, 1), 9)
+    0.5
+    """
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        if _incomplete_beta(a, b, middle) < p:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def binomial_cdf(k: int, n: int, p: float) -> float:
+    """The chance of at most k successes in n.
+
+    >>> round(binomial_cdf(2, 4, 0.5), 12)
+    0.6875
+    """
+    if k < 0:
+        return 0.0
+    return 1.0 if k >= n else _incomplete_beta(n - k, k + 1, 1 - p)
+
+
+def t_tail(t: float, df: float) -> float:
+    """The chance that Student's t is above some value, of either sign, without loss of digits far out.
+
+    >>> round(t_tail(2.776445105, 4), 9)
+    0.025
+    """
+    upper = 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
+    return upper if t >= 0 else 1 - upper
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(p: float, df: float) -> float:
     """The p-quantile of Student's t, for p above one half.
 
     >>> round(t_quantile(0.975, 4), 9)
@@ -83,7 +153,7 @@ def t_quantile(p: float, df: int) -> float:
     return (low + high) / 2
 
 
-def t_cdf(t: float, df: int) -> float:
+def t_cdf(t: float, df: float) -> float:
     """The distribution function of Student's t, for t of at least 0."""
     return 1 - 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t))
 
@@ -105,7 +175,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     c = 1.0
     d = 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
     total = d
-    for m in range(1, 500):
+    for m in range(1, 20_000):  # about the root of the larger parameter is needed
         for numerator in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),

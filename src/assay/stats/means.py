@@ -14,13 +14,12 @@ from assay.stats.estimate import Estimate, Moments, Range, by_bound, by_student,
 from assay.stats.intervals import Interval
 
 
-def estimate_mean(
-    values: Sequence[float], *, range: Range | None = None, level: float = 0.95, guaranteed: bool = False, believed: bool = False
-) -> Estimate:
+def estimate_mean(values: Sequence[float], *, range: Range | None = None, level: float = 0.95, guaranteed: bool = False, believed: bool = False) -> Estimate:
     """The mean of some values, with its interval.
 
     Student's t where the spread was seen; the bounded interval where it was not, or always where `guaranteed` is asked for: that one holds at every n and for
-    every distribution within the range, and is wider. Where the spread is to be `believed` it is Student's t also when all values are equal. One sample has no interval. The order of the values changes nothing.
+    every distribution within the range, and is wider. Where the spread is to be `believed` it is Student's t also when all values are equal: an interval
+    without width, which is wrong as often as something rare was missed. One sample has no interval. The order of the values changes nothing.
 
     >>> estimate_mean([10.0, 12.0, 11.0, 15.0, 9.0]).interval.method
     'student-t'

@@ -101,8 +101,13 @@ def power_given(standard_error: float, df: float, *, effect: float, margin: floa
 
 def detectable_given(standard_error: float, df: float, *, power: float = 0.8, level: float = 0.95) -> float:
     """The smallest difference that an estimate with this standard error shows to be above 0, with that power."""
+    return standard_error * _unit_effect(df, power, level)
+
+
+@lru_cache(maxsize=1024)
+def _unit_effect(df: float, power: float, level: float) -> float:
     reach = 10 * (t_quantile(0.5 + level / 2, df) + t_quantile(max(power, 0.6), df))
-    return standard_error * crossing(lambda effect: power_given(1.0, df, effect=effect, level=level) - power, 0.0, reach)
+    return crossing(lambda effect: power_given(1.0, df, effect=effect, level=level) - power, 0.0, reach)
 
 
 def design_effect(sizes: list[int], alikeness: float) -> float:
