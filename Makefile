@@ -47,6 +47,9 @@ test: $(VENV)/.dev system-packages check
 
 campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto tests/test_laws.py tests/test_reading.py tests/test_flowmcp_grades.py tests/test_flowmcp_scores.py tests/test_retrieval.py tests/test_tool_calls.py tests/test_grading.py tests/test_explain.py tests/test_canon.py tests/test_exact.py tests/test_scoring.py
+	@$(BIN)/python tests/campaign_calibration.py
+	@$(BIN)/python tests/campaign_statistics.py
+	@$(BIN)/python tests/campaign_release.py
 
 bench: $(VENV)/.core
 	@$(BIN)/python bench/run.py

@@ -209,7 +209,7 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")
     found = done.json()
     assert (done.code, found["faults"], found["findings"]) == (0, [], [])
-    assert len(found["files"]) == 13
+    assert len(found["files"]) == 16
 
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:
@@ -825,7 +825,7 @@ def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
     checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == "13 items, 13 published and unchanged"
+    assert checks["shelf"]["found"] == "16 items, 16 published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
 

@@ -14,6 +14,11 @@ from assay.errors import AssayError, ExitCode
 _OPTIONAL = {
     "reading schema modules": (("quickjs", "tree-sitter", "tree-sitter-javascript", "publicsuffixlist"), "flowmcp"),
     "live MCP servers": (("mcp",), "mcp"),
+    "asking judges": (("aiohttp",), "judge"),
+    "bootstrap intervals": (("numpy",), "stats"),
+    "signed attestations": (("cryptography",), "sign"),
+    "the ledger": (("sqlalchemy", "alembic"), "store"),
+    "the server": (("fastapi", "uvicorn"), "server"),
 }
 _NEEDED = {"jiter": "reading JSON", "jsonschema-rs": "checking JSON Schemas", "msgspec": "records", "PyYAML": "the shelf"}
 
