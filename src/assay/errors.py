@@ -10,7 +10,8 @@
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
 `API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases. Anything else that escapes is a fault of ours and ends in exit 5.
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `STA-` statistics. Anything else that escapes is a fault
+of ours and ends in exit 5.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.stream import run_id_digest
-from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, printable
+from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files import Unread, stream_documents
 from assay.release.ranking import candidates, contender, rank, shown
-from assay.release.summary import Summary
+from assay.release.summary import Intervals, Summary
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
@@ -89,16 +89,20 @@ def _summary(argv: list[str]) -> int:
         "assay summary runs.jsonl",
     )
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
+    made.add_argument("--interval", choices=("t", "bca"), default="t", help="of means: Student's t, cluster-robust where groups are shared; or a BCa bootstrap")
+    made.add_argument("--seed", metavar="N", type=int, help="with --interval bca: the seed, so that the same runs give the same interval")
     opt.add_choices(made)
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
     paths = opt.outputs(options)
+    if (options.interval == "bca") != (options.seed is not None) or (options.seed is not None and options.seed < 0):
+        raise UsageError("CLI-001", "a bootstrap needs its seed, a number from 0 on, and nothing else does.", fix="`--interval bca --seed 1`")
     summary = Summary()
     for grade in grades(options.files, choice_of(options).grader()):
         summary.add(grade)
     if not summary.all.n:
         raise NotEnoughEvidence("FIL-005", "there is nothing to sum up.", where=", ".join(options.files))
-    block = summary.shown()
+    block = summary.shown(Intervals(options.interval, options.seed))
     for path in paths:
         from assay.files import atomic_write
 
@@ -129,6 +133,8 @@ def _print_summary(block: dict[str, Any]) -> None:
     out.write(f"pass rate       {_share(block['pass_rate'])}\n")
     sd = block["weighted_score"]["sd"]
     out.write(f"weighted score  {mean['value']:.2f} {ends}" + (f", sd {sd:.2f}" if sd is not None else "") + "\n")
+    if mean["method"] != "student-t":
+        out.write(f"                interval: {mean['method']}\n")
     out.write("grades          " + " · ".join(f"{letter} {count}" for letter, count in block["grades"].items()) + "\n")
     out.write("\ngate failures\n")
     for name, gate in sorted(block["gates"].items(), key=lambda pair: -pair[1]["failed"]):

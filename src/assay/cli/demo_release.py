@@ -7,14 +7,11 @@ import sys
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.gate import VERSIONS
 from assay.cli.gate_sides import read_side
+from assay.deciding import Terms, decide
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
-from assay.release.decision import decision
-from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
-from assay.release.promotion import promote
 
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
@@ -27,12 +24,10 @@ def decided(folder: str) -> list[dict[str, Any]]:
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().release_policy("release"))
     baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
-    plan = {"declared": False, "changed": [], **rules.declared(), "looks": 1, "slices": []}
     found = []
     for name in STORIES:
         candidate = read_side([os.path.join(folder, f"{name}.jsonl")], grader, name=name)
-        promotion = promote(pair_up(candidate, baseline), rules, shrinkage=grader.rules.shrinkage)
-        found.append(decision(promotion, candidate, baseline, rules, plan=plan, versions=VERSIONS))
+        found.append(decide(candidate, baseline, rules, grader, terms=Terms()))
     return found
 
 

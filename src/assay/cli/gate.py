@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
-from assay.errors import InputError, UsageError, printable
+from assay.errors import UsageError
 from assay.files import atomic_write
-from assay.records.grade import GRADING_SYSTEM
-from assay.records.scorecard import SCORING_SYSTEM
-from assay.release.decision import decision, exit_code, unpaired_decision
+from assay.release.decision import exit_code
 from assay.release.policy import make_release_rules
-from assay.release.promotion import pair_up, promote
-from assay.release.sides import mismatches
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
@@ -22,9 +17,6 @@ if TYPE_CHECKING:
 
     from assay.pipeline import Grader
     from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
-
-VERSIONS = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
 
 
 def run(verb: str, argv: list[str]) -> int:
@@ -98,38 +90,14 @@ def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
 
 def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
     from assay.cli.gate_sides import read_baseline, read_side
+    from assay.deciding import Terms, decide
 
     candidate = read_side(options.files, grader, name="candidate")
     baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now))
     declared = _declared(options, rules)
-    different = mismatches(candidate, baseline)
-    blocking = [mismatch for mismatch in different if not (options.allow_unpaired and mismatch.field == "dataset")]
-    if blocking:
-        raise InputError(
-            "REL-002",
-            "the two sides cannot be compared: " + "; ".join(mismatch.sentence() for mismatch in blocking) + ".",
-            fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
-        )
-    shared = candidate.rows.keys() & baseline.rows.keys()
-    if different or not shared:
-        if not options.allow_unpaired:
-            raise InputError(
-                "REL-002", "the two sides share no sample, so nothing can be paired.", fix="Evaluate both on the same samples, or say --allow-unpaired."
-            )
-        return unpaired_decision(candidate, baseline, rules, plan=declared["plan"], versions=VERSIONS)
-    _check_quarantine(options.quarantine, candidate, baseline)
-    pairs = pair_up(candidate, baseline, planned=declared["samples"])
-    promotion = promote(pairs, rules, shrinkage=grader.rules.shrinkage, quarantined=options.quarantine)
-    extra: dict[str, Any] = {}
-    if options.looks > 1 or options.slice:
-        from assay.release.looks import slices_of, with_looks
-
-        if options.looks > 1:
-            promotion = with_looks(promotion, rules, looks=options.looks)
-            extra["looks"] = options.looks
-        if options.slice:
-            extra["slices"] = slices_of(promotion, rules, kinds=options.slice)
-    return decision(promotion, candidate, baseline, rules, plan=declared["plan"], versions=VERSIONS, extra=extra)
+    samples = None if declared["samples"] is None else tuple(declared["samples"])
+    terms = Terms(options.allow_unpaired, tuple(options.quarantine), options.looks, tuple(options.slice), declared["plan"], samples)
+    return decide(candidate, baseline, rules, grader, terms=terms)
 
 
 def _declared(options: argparse.Namespace, rules: ReleaseRules) -> dict[str, Any]:
@@ -144,30 +112,22 @@ def _declared(options: argparse.Namespace, rules: ReleaseRules) -> dict[str, Any
     return {"plan": {"declared": True, "changed": changed, "digest": declared["digest"], **now}, "samples": declared.get("samples")}
 
 
-def _check_quarantine(names: list[str], candidate: Side, baseline: Side) -> None:
-    from assay.registry import near_miss
-
-    known = candidate.rows.keys() | baseline.rows.keys()
-    for name in names:
-        if name not in known:
-            raise UsageError("CLI-001", f"there is no sample '{name}' to leave out.{near_miss(name, list(known))}")
-
-
 def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
-    from assay.reports import junit, markdown
+    from assay.cli.gate_show import page, show
+    from assay.reports import junit
 
-    writers = {".md": lambda: markdown.decision(document).encode(), ".xml": lambda: junit.decision(document)}
+    writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document)}
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
     if options.step_summary:
-        _step_summary(markdown.decision(document))
+        _step_summary(page(document))
     if options.attest:
         _attest(options, document)
     if options.json:
         opt.print_json(document)
     else:
-        _show(document)
+        show(document)
     return exit_code(document)
 
 
@@ -201,53 +161,3 @@ def _is_file(path: str) -> bool:
     import os
 
     return os.path.isfile(path)
-
-
-_WORDS = {"promote": "PROMOTE", "hold": "HOLD", "reject": "REJECT", "not_enough_evidence": "NOT ENOUGH EVIDENCE"}
-_COLOURS = {"promote": "green", "reject": "red"}
-
-
-def _show(document: dict[str, Any]) -> None:
-    out, on = sys.stdout, opt.colour()
-    outcome = document["outcome"]
-    out.write(f"{opt.paint(_WORDS[outcome], 'bold', _COLOURS.get(outcome, 'yellow'), on=on)}: {printable(document['reason'])}\n\n")
-    for rule in document["rules"]:
-        sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "VIOLATED" if rule["violated"] else "not shown"
-        colour = "green" if rule["holds"] else "red" if rule["violated"] else "yellow"
-        out.write(f"  {opt.paint(f'{sign:<9}', colour, on=on)}  {rule['id']:<22}  {printable(rule['reason'])}\n")
-    found = document["comparison"]
-    difference = found["difference"]
-    out.write("\n")
-    if difference["low"] is not None:
-        ends = f"[{difference['low']:+.2f}, {difference['high']:+.2f}]"
-        out.write(f"difference  {difference['estimate']:+.2f} points {ends}, margin {found['margin']:g}, {difference['method']}\n")
-        out.write(f"            {_drawn(difference, found['margin'])}\n")
-    paired = f"{found['n_paired']} paired" if document["paired"] else "unpaired, as asked for"
-    out.write(f"samples     {found['n_candidate']} here, {found['n_baseline']} in the baseline, {paired}\n")
-    if found["minimum_detectable_effect"] is not None:
-        out.write(f"sees        differences from {found['minimum_detectable_effect']:.2f} points on, with the policy's power\n")
-    for side in ("candidate", "baseline"):
-        lost = document["missing"][side]
-        if lost:
-            worth = "score 0 with every gate failed" if side == "candidate" else "score 100 with every gate passed"
-            out.write(f"missing     {len(lost)} samples of the {side}, counted as {worth}: {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n")
-    if document["missing"]["quarantined"]:
-        out.write(f"left out    {printable(', '.join(document['missing']['quarantined']))}, as asked for\n")
-    if document["plan"].get("changed"):
-        out.write(f"plan        CHANGED since it was declared: {printable('; '.join(document['plan']['changed']))}\n")
-    for line in document["would_change"]:
-        out.write(f"to change   {printable(line)}\n")
-    if document["worse"]:
-        shown = ", ".join(f"{item['sample']} {item['difference']:+.2f}" for item in document["worse"][:5])
-        out.write(f"fell most   {printable(shown)}\n")
-    out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")
-
-
-def _drawn(difference: dict[str, Any], margin: float, *, width: int = 61) -> str:
-    """The interval as a line of text: `|` is no difference, `!` minus the margin."""
-    reach = max(abs(difference["low"]), abs(difference["high"]), 2 * margin, 0.5) * 1.05
-    at = [round((value + reach) / (2 * reach) * (width - 1)) for value in (difference["low"], difference["high"], difference["estimate"], 0.0, -margin)]
-    line = ["-" if at[0] <= place <= at[1] else " " for place in range(width)]
-    line[at[3]], line[at[4]] = "|", "!"
-    line[at[2]] = "o"
-    return f"{-reach:+.1f} {''.join(line)} {reach:+.1f}"

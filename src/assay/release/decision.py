@@ -123,7 +123,15 @@ def _common(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mappi
     }
 
 
-def unpaired_decision(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+def unpaired_decision(
+    candidate: Side,
+    baseline: Side,
+    rules: ReleaseRules,
+    *,
+    plan: Mapping[str, Any],
+    versions: Mapping[str, str],
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
     ours, theirs = list(candidate.rows.values()), list(baseline.rows.values())
     comparison = compare_unpaired(
@@ -159,6 +167,7 @@ def unpaired_decision(candidate: Side, baseline: Side, rules: ReleaseRules, *, p
         "paired": False,
         "mismatches": [mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
         **_common(candidate, baseline, rules, plan=plan, versions=versions),
+        **(extra or {}),
     }
     return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
 

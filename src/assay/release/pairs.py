@@ -42,6 +42,11 @@ class Pair(NamedTuple):
         return 100.0 if self.baseline is None else float(self.baseline.score) / 100
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it was lost."""
+        return self.candidate is not None and self.baseline is not None and not self.candidate.unknown and not self.baseline.unknown
+
+    @property
     def unknown(self) -> tuple[float, float]:
         """By how many points each side could be off, because of runs that it lost."""
         ours, theirs = (1 if row is None else row.unknown for row in (self.candidate, self.baseline))

@@ -1,20 +1,24 @@
 """May the candidate replace the baseline? Four rules on paired samples, and the one outcome that follows from them.
 
-The sample set is the plan's, else the union of both sides. A sample that the candidate lost counts as score 0 with every gate failed; one that the baseline
-lost counts as 100 with every gate passed: so forgetting evidence never helps. Outcomes, in this order: `reject` where a rule is shown to be violated,
-whatever n; `not_enough_evidence` where there are too few pairs, or a rule could not be judged; `hold` where the interval straddles minus the margin; else
-`promote`. Nothing here reads files or grades.
+The sample set is the plan's, else the union of both sides. A sample that the candidate lost counts as score 0 with every gate failed and every floor missed;
+one that the baseline lost counts as 100 with every gate passed: so forgetting evidence never helps. An outlier that is lost can still make an interval of
+Student's narrower; so where anything is missing, the score rule holds only if it would hold whatever the lost runs came to. Outcomes, in this order: `reject`
+where a rule is shown to be violated, whatever n; `not_enough_evidence` where there are too few pairs, or a rule could not be judged; `hold` where the interval
+straddles minus the margin; else `promote`.
+
+These are two guards against a regression: the scores together (non-inferiority), and each sample by itself (gates, floors, severe failures), so that neither a
+slow decline of all nor the loss of one hides behind the other. Nothing here reads files or grades.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_ONE
-from assay.release.sides import Row, Side, Stratum
+from assay.release.pairs import Pair, groups_of
+from assay.release.sides import Stratum
 from assay.stats.comparison import Comparison, compare_failures, compare_paired
 
 if TYPE_CHECKING:
@@ -24,21 +28,9 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""
-
-
-class Pair(NamedTuple):
-    """One sample on both sides. A side that lost it is None, and counts as the worst or the best there is."""
-
-    sample: str
-    candidate: Row | None
-    baseline: Row | None
-
-    @property
-    def known(self) -> Row:
-        """The side that is there."""
-        found = self.candidate or self.baseline
-        assert found is not None
-        return found
+SCORE_RULE = "score_non_inferiority"
+MAX_MISSING = 24
+"""Samples with lost runs up to which it is worked out what they could have come to; with more of them the score rule does not hold."""
 
 
 class Rule(NamedTuple):
@@ -71,12 +63,6 @@ class Promotion(NamedTuple):
     would_change: tuple[str, ...]
 
 
-def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[Pair]:
-    """Every sample of the plan, or of both sides, in the order of their names. A planned sample that nobody has is missing on both sides."""
-    names = sorted(set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys())
-    return [Pair(name, candidate.rows.get(name), baseline.rows.get(name)) for name in names]
-
-
 def promote(
     pairs: Sequence[Pair],
     rules: ReleaseRules,
@@ -85,41 +71,59 @@ def promote(
     quarantined: Sequence[str] = (),
 ) -> Promotion:
     """Decide. `quarantined` samples, each named by somebody, take no part and are listed."""
-    lost_by_both = [pair.sample for pair in pairs if pair.candidate is None and pair.baseline is None]
     out = frozenset(quarantined)
-    used = [pair for pair in pairs if pair.sample not in out and (pair.candidate is not None or pair.baseline is not None)]
+    used = [pair for pair in pairs if pair.sample not in out]
     both = sum(1 for pair in used if pair.candidate is not None and pair.baseline is not None)
     missing = {
-        "candidate": [pair.sample for pair in used if pair.candidate is None] + lost_by_both,
-        "baseline": [pair.sample for pair in used if pair.baseline is None],
+        "candidate": [pair.sample for pair in used if pair.candidate is None or pair.candidate.unknown],
+        "baseline": [pair.sample for pair in used if pair.baseline is None or pair.baseline.unknown],
         "quarantined": sorted(out & {pair.sample for pair in pairs}),
     }
     comparison = _compare(used, rules)
-    adjusted = adjusted_difference(used, shrinkage, n=both)
-    found = (
-        _gate_failures(used, rules, lost=len(lost_by_both)),
-        _scores(comparison, adjusted, rules),
-        _floors(used, rules),
-        _severe(used, rules),
-    )
-    outcome, reason = _outcome(found, both, rules, comparison)
-    return Promotion(outcome, reason, found, comparison, adjusted, missing, tuple(used), both, tuple(_would_change(found, outcome, both, rules, comparison)))
+    adjusted = adjusted_difference(used, shrinkage) if both else None
+    score_rule = _scores(comparison, adjusted, rules, lost=lost_could(used, rules) if comparison.claims.non_inferior else None)
+    found = (_gate_failures(used, rules), score_rule, _floors(used, rules), _severe(used, rules))
+    return _decided(Promotion("", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules)
 
 
-def _points(row: Row | None, absent: float) -> float:
-    return absent if row is None else float(row.score) / 100
+def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules) -> Promotion:
+    """The same decision with the scores compared otherwise: the score rule and the outcome are made again."""
+    rule = _scores(comparison, promotion.adjusted_difference, rules, lost=None)
+    return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
-def _compare(pairs: Sequence[Pair], rules: ReleaseRules) -> Comparison:
-    candidate = [_points(pair.candidate, 0.0) for pair in pairs]
-    baseline = [_points(pair.baseline, 100.0) for pair in pairs]
-    groups = [pair.known.group for pair in pairs]
-    grouped = any(count > 1 for group, count in Counter(groups).items() if group is not None)
+def with_finding(promotion: Promotion, reason: str, evidence: Mapping[str, Any], rules: ReleaseRules, *, violated: bool) -> Promotion:
+    """The same decision with a score rule that is violated, or does not hold, for something that the overall interval does not show."""
+    rule = next(rule for rule in promotion.rules if rule.id == SCORE_RULE)
+    if not violated and not rule.holds:
+        return promotion
+    shown = rule._replace(holds=False, violated=violated, reason=reason, evidence={**rule.evidence, **evidence})
+    return _with_score_rule(promotion, shown, rules)
+
+
+def _with_score_rule(promotion: Promotion, rule: Rule, rules: ReleaseRules) -> Promotion:
+    return _decided(promotion._replace(rules=tuple(rule if one.id == SCORE_RULE else one for one in promotion.rules)), rules)
+
+
+def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
+    """The outcome that follows from the rules."""
+    outcome, reason = _outcome(promotion.rules, promotion.n_paired, rules, promotion.comparison)
+    said = _would_change(promotion.rules, outcome, promotion.n_paired, rules, promotion.comparison)
+    return promotion._replace(outcome=outcome, reason=reason, would_change=tuple(said))
+
+
+def _compare(pairs: Sequence[Pair], rules: ReleaseRules, *, raised: frozenset[str] = frozenset()) -> Comparison:
+    """The scores of both sides. For the samples that are `raised`, what was lost counts as the best for the candidate, not as the worst."""
+    candidate, baseline = [pair.ours for pair in pairs], [pair.theirs for pair in pairs]
+    for place, pair in enumerate(pairs):
+        if raised and pair.sample in raised:
+            candidate[place] += pair.unknown[0]
+            baseline[place] -= pair.unknown[1]
     return compare_paired(
         candidate,
         baseline,
         margin=rules.margin,
-        groups=groups if grouped else None,
+        groups=groups_of(pairs),
         level=rules.level,
         power=rules.power,
         guaranteed=rules.guaranteed,
@@ -127,29 +131,57 @@ def _compare(pairs: Sequence[Pair], rules: ReleaseRules) -> Comparison:
     )
 
 
-def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Shrinkage, *, n: int) -> float | None:
-    """The difference of the adjusted scores, formed once for each side and criterion, with n the paired samples.
+class LostRuns(NamedTuple):
+    """What lost runs could have done to the lower end of the difference."""
 
-    Formed for each run, the pull towards the prior would hide a drop of twenty points.
+    samples: int
+    low: float | None
+    """The lowest that the lower end could have been; None where there are too many to work it out."""
+
+
+def lost_could(pairs: Sequence[Pair], rules: ReleaseRules) -> LostRuns | None:
+    """How low the lower end could have been, whatever the lost runs came to; None where nothing is missing, or the interval cannot gain by it.
+
+    The end is lowest where each lost run is at one end of its range; those that would be the furthest above the others come first. The interval that assumes
+    nothing, and one that holds at every look, only fall when a value falls.
     """
-    if not pairs or n == 0:
+    lost = [pair for pair in pairs if not pair.is_whole]
+    if not lost or rules.guaranteed:
+        return None
+    if len(lost) > MAX_MISSING:
+        return LostRuns(len(lost), None)
+    ordered = sorted(lost, key=lambda pair: (pair.theirs - pair.unknown[1] - pair.ours - pair.unknown[0], pair.sample))
+    ends = [_compare(pairs, rules, raised=frozenset(pair.sample for pair in ordered[:count])).difference.low for count in range(len(ordered) + 1)]
+    return LostRuns(len(lost), None if None in ends else min(end for end in ends if end is not None))
+
+
+def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Shrinkage) -> float | None:
+    """The difference of the adjusted scores, formed once for each side and criterion, with n the samples that are paired.
+
+    Formed for each run, the pull towards the prior would hide a drop of twenty points. A lost sample stays in n: were n smaller for it, the pull would be
+    stronger, and a loss would make a drop look smaller. A sample that nobody has is a drop of 100 points.
+    """
+    if not pairs:
         return None
     totals: dict[Stratum, tuple[list[int | Fraction], list[int | Fraction], list[int]]] = {}
+    nobody = 0
     for pair in pairs:
+        if pair.known is None:
+            nobody += 1
+            continue
         stratum = pair.known.stratum
         width = len(stratum.criteria)
-        ours, theirs, counts = totals.setdefault(stratum, ([0] * width, [0] * width, [0, 0]))
+        ours, theirs, counts = totals.setdefault(stratum, ([0] * width, [0] * width, [0]))
         counts[0] += 1
-        counts[1] += pair.candidate is not None and pair.baseline is not None
         for index in range(width):
             # a side that was scored by other criteria has none of these: it counts as if it were missing
             ours[index] += pair.candidate.norms[index] if pair.candidate is not None and pair.candidate.stratum == stratum else 0
             theirs[index] += pair.baseline.norms[index] if pair.baseline is not None and pair.baseline.stratum == stratum else NORM_ONE
-    difference = Fraction(0)
-    for stratum, (ours, theirs, (count, paired)) in totals.items():
+    difference = Fraction(-nobody * NORM_ONE, len(pairs))
+    for stratum, (ours, theirs, (count,)) in totals.items():
         weight_sum = sum(stratum.weights)
         for weight, our, their in zip(stratum.weights, ours, theirs, strict=True):
-            one, other = (exact.shrink(_rounded(Fraction(total, count)), paired, shrinkage) for total in (our, their))
+            one, other = (exact.shrink(_rounded(Fraction(total, count)), count, shrinkage) for total in (our, their))
             difference += Fraction(weight * (one - other) * count, weight_sum * len(pairs))
     return float(difference * 100 / NORM_ONE)
 
@@ -158,9 +190,9 @@ def _rounded(value: Fraction) -> int:
     return exact.quantise(value.numerator, value.denominator, 0)
 
 
-def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, lost: int) -> Rule:
-    ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs] + [True] * lost
-    theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs] + [False] * lost
+def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
+    ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs]
+    theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
     if not ours:
         return Rule("gate_failure_rate", None, False, "there are no samples to compare", {})
     n = len(ours)
@@ -169,11 +201,11 @@ def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, lost: int) -> 
     holds = rise <= Fraction(*rules.gate_failure_increase)
     by_gate: dict[str, list[int]] = {}
     for pair in pairs:
-        for name in pair.known.gates:
+        for name in pair.known.gates if pair.known is not None else ():
             counts = by_gate.setdefault(name, [0, 0])
             counts[0] += pair.candidate is None or name in pair.candidate.failed or name not in pair.candidate.gates
             counts[1] += pair.baseline is not None and name in pair.baseline.failed
-    newly = [pair.sample for pair, mine, before in zip(pairs, ours, theirs, strict=False) if mine and not before]
+    newly = [pair.sample for pair, mine, before in zip(pairs, ours, theirs, strict=True) if mine and not before]
     evidence = {
         "candidate": {"failed": sum(ours), "rate": sum(ours) / n},
         "baseline": {"failed": sum(theirs), "rate": sum(theirs) / n},
@@ -200,9 +232,9 @@ def _number(value: exact.Ratio) -> str:
     return f"{value.num / value.den:g}"
 
 
-def _scores(comparison: Comparison, adjusted: float | None, rules: ReleaseRules) -> Rule:
+def _scores(comparison: Comparison, adjusted: float | None, rules: ReleaseRules, *, lost: LostRuns | None) -> Rule:
     difference, claims = comparison.difference, comparison.claims
-    evidence = {
+    evidence: dict[str, Any] = {
         "difference": difference.shown(),
         "margin": rules.margin,
         "adjusted_difference": adjusted,
@@ -211,23 +243,36 @@ def _scores(comparison: Comparison, adjusted: float | None, rules: ReleaseRules)
         "ties": comparison.ties,
     }
     if difference.low is None or difference.high is None or adjusted is None:
-        return Rule("score_non_inferiority", None, False, f"the difference has no interval: {difference.reason or 'there are no pairs'}", evidence)
+        return Rule(SCORE_RULE, None, False, f"the difference has no interval: {difference.reason or 'there are no pairs'}", evidence)
     ends = f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}"
     if claims.inferior:
-        return Rule("score_non_inferiority", False, True, f"shown to be worse by more than {rules.margin:g}: {ends}", evidence)
+        return Rule(SCORE_RULE, False, True, f"shown to be worse by more than {rules.margin:g}: {ends}", evidence)
     if not claims.non_inferior:
-        return Rule("score_non_inferiority", False, False, f"a drop of {rules.margin:g} or more cannot be excluded: {ends}", evidence)
+        return Rule(SCORE_RULE, False, False, f"a drop of {rules.margin:g} or more cannot be excluded: {ends}", evidence)
     if adjusted <= -rules.margin:
-        return Rule("score_non_inferiority", False, False, f"the adjusted difference is {adjusted:+.2f}, not above -{rules.margin:g}; {ends}", evidence)
+        return Rule(SCORE_RULE, False, False, f"the adjusted difference is {adjusted:+.2f}, not above -{rules.margin:g}; {ends}", evidence)
+    if lost is not None:
+        evidence["lost_runs"] = {"samples": lost.samples, "low": lost.low}
+        if lost.low is None or lost.low <= -rules.margin:
+            low = "no bound on it is known" if lost.low is None else f"the lower end could have been {lost.low:+.2f}"
+            return Rule(SCORE_RULE, False, False, f"runs of {lost.samples} samples are missing, and with what they held {low}; as counted {ends}", evidence)
     better = ", and better" if claims.superior else ""
-    return Rule("score_non_inferiority", True, False, f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}", evidence)
+    said = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
+    if difference.low == difference.high:
+        # the interval has no width because no difference was seen, which is not the same as that there is none
+        unseen = 1 - ((1 - rules.level) / 2) ** (1 / (comparison.clusters or comparison.n_paired))
+        evidence["unseen_loss_rate"] = unseen
+        said += f"; all differences are equal, and a total loss in up to {100 * unseen:.1f}% of samples could have gone unseen"
+    return Rule(SCORE_RULE, True, False, said, evidence)
 
 
 def _floors(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
     fresh: list[dict[str, Any]] = []
     mended = 0
     for pair in pairs:
-        mine = frozenset(pair.known.missed) if pair.candidate is None else pair.candidate.missed
+        if pair.known is None:
+            continue
+        mine = pair.known.floors if pair.candidate is None else pair.candidate.missed
         before = pair.baseline.missed if pair.baseline is not None else frozenset()
         fresh += [{"sample": pair.sample, "criterion": name} for name in sorted(mine - before)]
         mended += len(before - mine)
@@ -249,10 +294,11 @@ def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
     ours: list[dict[str, str]] = []
     theirs = 0
     for pair in pairs:
-        mine = pair.known.gates & rules.severe_gates if pair.candidate is None else pair.candidate.failed & rules.severe_gates
-        ours += [{"sample": pair.sample, "what": name} for name in sorted(mine)]
-        if pair.candidate is not None:
-            ours += [{"sample": pair.sample, "what": f"floor of the role {role}"} for role in sorted(pair.candidate.missed_roles & rules.severe_roles)]
+        if pair.known is None:
+            continue
+        gates, roles = (pair.known.gates, pair.known.floor_roles) if pair.candidate is None else (pair.candidate.failed, pair.candidate.missed_roles)
+        ours += [{"sample": pair.sample, "what": name} for name in sorted(gates & rules.severe_gates)]
+        ours += [{"sample": pair.sample, "what": f"floor of the role {role}"} for role in sorted(roles & rules.severe_roles)]
         if pair.baseline is not None:
             theirs += len(pair.baseline.failed & rules.severe_gates) + len(pair.baseline.missed_roles & rules.severe_roles)
     evidence = {
@@ -301,10 +347,13 @@ def _would_change(found: Sequence[Rule], outcome: str, paired: int, rules: Relea
         said.append(f"Bring back above their floor: {_names([item['sample'] for item in by_id['floor_regression'].evidence['new']])}.")
     if by_id["severe_failures"].violated:
         said.append(f"Mend the severe failures: {_names([item['sample'] for item in by_id['severe_failures'].evidence['items']])}.")
-    scores = by_id["score_non_inferiority"]
+    scores = by_id[SCORE_RULE]
     if scores.holds is False and comparison.difference.value is not None and comparison.difference.low is not None:
         half = comparison.difference.value - comparison.difference.low
-        if comparison.difference.value > -rules.margin and half > 0:
+        if comparison.claims.non_inferior:
+            if "lost_runs" in scores.evidence:
+                said.append("Bring the missing runs: the scores must be shown not to fall whatever these came to.")
+        elif comparison.difference.value > -rules.margin and half > 0:
             needed = -(-paired * half**2 // (comparison.difference.value + rules.margin) ** 2)
             said.append(f"With this difference and spread, about {int(needed):,} paired samples would show that the drop is below {rules.margin:g}.")
         else:

@@ -1,16 +1,19 @@
 """One side of a comparison: what each sample came to, and what made it comparable.
 
 A sample is compared with the same sample of the other side, so each stands once on a side; its repeats, told apart by `attempt`, are one sample: the mean of
-their scores, and a gate that any of them failed. The fingerprint names everything but the workflow itself that two sides must share.
+their scores, and a gate that any of them failed. A repeat that only the other side has was lost, and counts against the side that lost it: otherwise a
+repeat that failed could be left away. The fingerprint names everything but the workflow itself that two sides must share.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.exact import NORM_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +51,20 @@ class Row(NamedTuple):
     tags: frozenset[str]
     family: str | None
     runs: tuple[str, ...]
+    floors: frozenset[str] = frozenset()
+    """Criteria that have a critical floor."""
+    floor_roles: frozenset[str] = frozenset()
+    """The roles of those."""
+    unknown: int | Fraction = 0
+    """The share of its repeats that were lost: they count here as the worst or the best there is."""
+
+
+class Repeat(NamedTuple):
+    """What one numbered repeat of a sample came to."""
+
+    attempt: int
+    passed: bool
+    score: int | Fraction
 
 
 class Side(NamedTuple):
@@ -59,6 +76,8 @@ class Side(NamedTuple):
     summary: Mapping[str, Any]
     digests: Mapping[str, str]
     runs: int
+    repeats: Mapping[str, tuple[Repeat, ...]] = MappingProxyType({})
+    """The numbered repeats of the samples that have some."""
 
     @property
     def fingerprint_digest(self) -> str:
@@ -84,6 +103,8 @@ def row_of(grade: Grade) -> Row:
         frozenset(card.tags),
         None if card.workflow is None else card.workflow.family,
         (grade.run_id,),
+        frozenset([item.name for item in grade.criteria if item.floor_units is not None]),
+        frozenset([item.criterion.role for item in grade.criteria if item.floor_units is not None and item.criterion.role is not None]),
     )
 
 
@@ -148,7 +169,12 @@ class SideBuilder:
         """The side, once all runs are taken."""
         rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
         fingerprint = {key: sorted("" if value is None else value for value in values) for key, values in sorted(self._parts.items())}
-        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs)
+        repeats = {
+            sample: tuple(Repeat(number, row.passed, row.score) for number, row in sorted(attempts.items()) if number is not None)
+            for sample, attempts in self._rows.items()
+            if None not in attempts
+        }
+        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs, repeats)
 
 
 def merged(rows: list[Row]) -> Row:
@@ -168,6 +194,28 @@ def merged(rows: list[Row]) -> Row:
         norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
         tags=frozenset().union(*(row.tags for row in rows)),
         runs=tuple(sorted(run for row in rows for run in row.runs)),
+        floors=frozenset().union(*(row.floors for row in rows)),
+        floor_roles=frozenset().union(*(row.floor_roles for row in rows)),
+    )
+
+
+LOST = "a repeat was lost"
+"""Stands among the failed gates of a candidate's sample of which a repeat is missing, also where the sample has no gates."""
+
+
+def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:
+    """A sample of which repeats were lost: on the candidate's side each counts as score 0 with every gate failed, on the baseline's as 100 with all passed."""
+    total = kept + lost
+    worth = 0 if candidate else 1
+    changed = row._replace(
+        score=Fraction(row.score * kept + worth * 10_000 * lost) / total,
+        norms=tuple(Fraction(norm * kept + worth * NORM_ONE * lost) / total for norm in row.norms),
+        unknown=Fraction(lost, total),
+    )
+    if not candidate:
+        return changed
+    return changed._replace(
+        passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors, missed_roles=row.missed_roles | row.floor_roles
     )
 
 
@@ -202,3 +250,12 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
             found.append(Mismatch(field, ours, theirs))
     named = {mismatch.field for mismatch in found}
     return [mismatch for mismatch in found if not (mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named)]
+
+
+def mismatch_error(found: Sequence[Mismatch]) -> InputError:
+    """The refusal of two sides that were made differently, with every field in which they differ."""
+    return InputError(
+        "REL-002",
+        "the two sides cannot be compared: " + "; ".join(mismatch.sentence() for mismatch in found) + ".",
+        fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
+    )

@@ -1,65 +1,129 @@
 """The reporting bundle over any number of grades: rates with intervals, distributions, and why runs fail.
 
 Every run is counted once in the coverage, whatever became of it. A missing score counts as 0 in its criterion's distribution, as it did in the grade, and
-is counted apart. Scores are added up as whole numbers, so the bundle does not depend on the order of the runs.
+is counted apart. Scores are added up as whole numbers, so the bundle does not depend on the order of the runs. Where runs share a group, the interval of a
+mean is cluster-robust: they repeat each other, and counting them as independent would make it too narrow.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay import exact
 from assay.records.grade import LETTERS
+from assay.stats.bootstrap import bootstrap_mean
+from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.counts import Counts
-from assay.stats.intervals import student, wilson
+from assay.stats.estimate import SCORES, Range
+from assay.stats.intervals import Interval, student, wilson
 
 if TYPE_CHECKING:
     from assay.records.grade import Grade, GradedCriterion
 
 TOP = 10
+COVERAGE = ("scored", "failed", "inconclusive", "errored", "not_applicable")
+NORMS = Range(0.0, 1.0)
+
+
+class Intervals(NamedTuple):
+    """How the interval of a mean is made."""
+
+    method: Literal["t", "bca"] = "t"
+    seed: int | None = None
+    """Of the bootstrap; there is no bootstrap without one."""
+
+
+PLAIN = Intervals()
+
+
+class _Values:
+    """Whole numbers that were counted, and those of them that came with a group."""
+
+    def __init__(self, unit: float, range: Range) -> None:
+        self.counts = Counts(unit)
+        self.range = range
+        self.grouped: dict[str, list[int]] = {}
+
+    def add(self, value: int, group: str | None) -> None:
+        self.counts.add(value)
+        if group is not None:
+            self.grouped.setdefault(group, []).append(value)
+
+    def shown(self, intervals: Intervals) -> dict[str, Any]:
+        """Mean with interval, standard deviation and quantiles."""
+        counts = self.counts
+        sd = counts.sd()
+        return {"mean": self._interval(intervals, sd).shown(), "sd": sd, "quantiles": counts.quantiles()}
+
+    def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
+        shared = any(len(values) > 1 for values in self.grouped.values())
+        if not shared and intervals.method == "t":
+            return student(self.counts.mean(), sd or 0.0, self.counts.n)
+        values, groups = self._spread_out()
+        if intervals.method == "bca" and intervals.seed is not None:
+            return bootstrap_mean(values, seed=intervals.seed, groups=groups if shared else None)
+        return estimate_clustered_mean(values, groups, range=self.range, believed=True).interval
+
+    def _spread_out(self) -> tuple[list[float], list[str | None]]:
+        """Each value with its group, in an order that does not depend on that of the runs."""
+        alone = self.counts.counts.copy()
+        values: list[float] = []
+        groups: list[str | None] = []
+        for group in sorted(self.grouped):
+            for value in sorted(self.grouped[group]):
+                alone[value] -= 1
+                values.append(value / self.counts.scale)
+                groups.append(group)
+        for value in sorted(alone):
+            values += [value / self.counts.scale] * alone[value]
+            groups += [None] * alone[value]
+        return values, groups
 
 
 class _Slice:
-    """Pass rate and score of some of the runs."""
+    """Pass rate, coverage and score of some of the runs."""
 
     def __init__(self) -> None:
         self.n = 0
         self.passed = 0
-        self.scores = Counts(0.01)
+        self.coverage: Counter[str] = Counter()
+        self.scores = _Values(0.01, SCORES)
 
-    def add(self, grade: Grade) -> None:
+    def add(self, grade: Grade, group: str | None) -> None:
         self.n += 1
         self.passed += grade.passed
-        self.scores.add(grade.score_units)
+        self.coverage[_covered(grade)] += 1
+        self.scores.add(grade.score_units, group)
 
-    def shown(self) -> dict[str, Any]:
-        return {"n": self.n, "pass_rate": wilson(self.passed, self.n).shown(), "weighted_score": distribution(self.scores)}
+    def covered(self) -> dict[str, int]:
+        return {name: self.coverage[name] for name in COVERAGE}
 
-
-def distribution(counts: Counts) -> dict[str, Any]:
-    """Mean with interval, standard deviation and quantiles."""
-    mean, sd = counts.mean(), counts.sd()
-    interval = student(mean, sd or 0.0, counts.n)
-    return {"mean": interval.shown(), "sd": sd, "quantiles": counts.quantiles()}
+    def shown(self, intervals: Intervals) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "coverage": self.covered(),
+            "pass_rate": wilson(self.passed, self.n).shown(),
+            "weighted_score": self.scores.shown(intervals),
+        }
 
 
 class _CriterionCounts:
     def __init__(self) -> None:
-        self.norms = Counts(1 / exact.NORM_ONE)
+        self.norms = _Values(1 / exact.NORM_ONE, NORMS)
         self.floor_failures = 0
         self.missing = 0
 
-    def add(self, item: GradedCriterion) -> None:
-        self.norms.add(item.norm_units)
+    def add(self, item: GradedCriterion, group: str | None) -> None:
+        self.norms.add(item.norm_units, group)
         self.floor_failures += item.floor_failed
         self.missing += item.criterion.raw_score is None
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self, intervals: Intervals) -> dict[str, Any]:
         return {
-            "n": self.norms.n,
-            **distribution(self.norms),
-            "histogram": self.norms.histogram(0, exact.NORM_ONE, 10),
+            "n": self.norms.counts.n,
+            **self.norms.shown(intervals),
+            "histogram": self.norms.counts.histogram(0, exact.NORM_ONE, 10),
             "floor_failures": self.floor_failures,
             "missing": self.missing,
         }
@@ -70,11 +134,10 @@ class Summary:
 
     def __init__(self) -> None:
         self.all = _Slice()
-        self.coverage: Counter[str] = Counter()
         self.letters: Counter[str] = Counter()
         self.gates: dict[str, Counter[str]] = {}
         self.criteria: dict[str, _CriterionCounts] = {}
-        self.slices: dict[str, dict[str, _Slice]] = {"family": {}, "tag": {}}
+        self.slices: dict[str, dict[str, _Slice]] = {"family": {}, "tag": {}, "group": {}}
         self.reasons: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
         self.latency = Counts(0.001)
@@ -85,8 +148,7 @@ class Summary:
     def add(self, grade: Grade) -> None:
         """Count one grade."""
         card = grade.scorecard
-        self.all.add(grade)
-        self.coverage[_covered(grade)] += 1
+        self.all.add(grade, card.group)
         self.letters[grade.grade] += 1
         for name, passed in card.hard_gates.items():
             counts = self.gates.setdefault(name, Counter())
@@ -94,11 +156,13 @@ class Summary:
             counts["failed"] += passed is not True
             counts["undetermined"] += passed is None
         for item in grade.criteria:
-            self.criteria.setdefault(item.name, _CriterionCounts()).add(item)
+            self.criteria.setdefault(item.name, _CriterionCounts()).add(item, card.group)
         if card.workflow is not None and card.workflow.family is not None:
-            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade)
+            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, card.group)
+        if card.group is not None:
+            self.slices["group"].setdefault(card.group, _Slice()).add(grade, None)  # of one group by itself: its runs are what is drawn
         for tag in set(card.tags):
-            self.slices["tag"].setdefault(tag, _Slice()).add(grade)
+            self.slices["tag"].setdefault(tag, _Slice()).add(grade, card.group)
         for reason in _reasons(grade):
             self.reasons[reason] += 1
             # the example that comes first by name, so that it does not depend on the order of the runs
@@ -110,14 +174,14 @@ class Summary:
                 counted.add(exact.scaled(value, digits))
         self.versions.add((grade.policy, card.profile.id if card.profile is not None else "", grade.scoring_system, grade.grading_system))
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self, intervals: Intervals = PLAIN) -> dict[str, Any]:
         """The summary block of the contract."""
         ordered = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
         return {
             "n": self.all.n,
-            "coverage": {name: self.coverage[name] for name in ("scored", "failed", "inconclusive", "errored", "not_applicable")},
+            "coverage": self.all.covered(),
             "pass_rate": wilson(self.all.passed, self.all.n).shown(),
-            "weighted_score": distribution(self.all.scores),
+            "weighted_score": self.all.scores.shown(intervals),
             "gates": {
                 name: {
                     "failed": counts["failed"],
@@ -127,8 +191,8 @@ class Summary:
                 }
                 for name, counts in sorted(self.gates.items())
             },
-            "criteria": {name: counts.shown() for name, counts in sorted(self.criteria.items())},
-            "slices": {kind: {name: found.shown() for name, found in sorted(slices.items())} for kind, slices in self.slices.items()},
+            "criteria": {name: counts.shown(intervals) for name, counts in sorted(self.criteria.items())},
+            "slices": {kind: {name: found.shown(intervals) for name, found in sorted(slices.items())} for kind, slices in self.slices.items()},
             "grades": {letter: self.letters[letter] for letter in LETTERS},
             "top_failure_reasons": [{"reason": reason, "count": count, "example": self.examples[reason]} for reason, count in ordered[:TOP]],
             "operations": {

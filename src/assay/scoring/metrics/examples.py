@@ -14,7 +14,7 @@ class Example(NamedTuple):
 
     evidence: dict[str, Any]
     value: Any
-    params: dict[str, Any] = {}  # noqa: RUF012  # read only
+    params: dict[str, Any] = {}  # read only
 
     def document(self) -> dict[str, Any]:
         """As a data sheet shows it."""

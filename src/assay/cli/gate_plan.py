@@ -1,0 +1,114 @@
+"""`assay gate --plan`: what a decision takes, said before anything is evaluated."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.gate_sides import read_baseline, read_side
+from assay.errors import ExitCode, UsageError, printable
+from assay.files import atomic_write
+from assay.release.pairs import pair_up
+from assay.release.plan import Spread, failures_for, make_plan, needed_samples, spread_of, spread_of_pairs
+from assay.reports.documents import pretty
+from assay.stats.power import detectable_mean
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.pipeline import Grader
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Side
+
+NUMBERS = (30, 50, 100, 200, 500, 1000, 2000)
+
+
+def plan(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> int:
+    """Say how many samples a decision needs, and write the plan. Exit 0: nothing is decided."""
+    power = options.power if options.power is not None else rules.power
+    if not 0.5 <= power < 1:
+        raise UsageError("CLI-001", f"--power is {power}; it is a share from 0.5 to below 1.")
+    if options.sd is not None and not 0 < options.sd <= 100:
+        raise UsageError("CLI-001", f"--sd is {options.sd}; it is in points, above 0 and at most 100.")
+    if not -100 <= options.effect <= 100:
+        raise UsageError("CLI-001", f"--effect is {options.effect}; it is in points, from -100 to 100.")
+    if options.files and not options.baseline:
+        raise UsageError("CLI-001", "a first comparison needs --baseline too.", fix="`assay gate --plan pilot.jsonl --baseline baseline.jsonl`")
+    for path in opt.outputs(options):
+        if not path.endswith(".json"):
+            raise UsageError("CLI-001", f"a plan is written as .json, not to '{path}'.")
+    now = opt.moment(options.now)
+    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now) if options.baseline else None
+    spread = _spread(options, grader, baseline)
+    samples = None if baseline is None else sorted(set(baseline.rows) - set(options.quarantine))
+    made = make_plan(
+        rules,
+        effect=options.effect,
+        power=power,
+        spread=spread,
+        looks=options.looks,
+        slices=options.slice,
+        now=now or datetime.now(UTC),
+        baseline=baseline,
+        samples=samples,
+    )
+    for path in opt.outputs(options):
+        with atomic_write(path) as stream:
+            stream.write(pretty(made))
+    if options.json:
+        opt.print_json(made)
+    else:
+        _print(made, rules)
+    return ExitCode.PASSED
+
+
+def _spread(options: argparse.Namespace, grader: Grader, baseline: Side | None) -> Spread:
+    if options.sd is not None:
+        return Spread(options.sd, "as given with --sd")
+    if baseline is None:
+        return Spread(None, "nothing is known of it; give --sd, or --baseline")
+    if options.files:
+        return spread_of_pairs(pair_up(read_side(options.files, grader, name="candidate"), baseline))
+    return spread_of(baseline)
+
+
+def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
+    out, power, sd = sys.stdout, made["power"], made["sd"]
+    out.write(f"plan under {made['policy']}: margin {made['margin']:g}, level {made['level']:g}, interval {made['interval']}, power {power:g}\n")
+    out.write(f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least {made['min_pairs']} pairs\n\n")
+    out.write(f"spread      {'not known' if sd is None else f'{sd:.2f} points'}: {printable(made['sd_source'])}\n")
+    needed = made["needed"]
+    about = "about " if made["looks"] > 1 else ""
+    if needed is None:
+        out.write(f"needed      no number of samples shows it: the true difference of {made['effect']:+g} is not above -{made['margin']:g}\n")
+    else:
+        out.write(f"needed      {about}{needed:,} paired samples, if the true difference is {made['effect']:+g}\n")
+    if sd is None and needed is not None:
+        out.write(
+            "            as many as exclude a rare total loss, if no sample differs\n" if needed > made["min_pairs"] else "            the policy's minimum\n"
+        )
+    if made["n"] is not None:
+        verdict = "" if made["enough"] is None else ", which is enough" if made["enough"] else ", which is NOT enough"
+        out.write(f"this set    {made['n']:,} samples{verdict}\n")
+        if made["smallest_effect"] is not None and made["looks"] == 1:
+            out.write(f"sees        true differences from {made['smallest_effect']:+.2f} points on, as not below -{made['margin']:g}\n")
+        rates = made["rates"]
+        if rates["seen_once"] is not None:
+            out.write(f"gates       new failures in {100 * rates['seen_once']:.1f}% of samples or more show up at least once\n")
+        if rates["detectable_increase"] is not None:
+            out.write(f"            a rise by {100 * rates['detectable_increase']:.1f} points of percent would be shown by its interval\n")
+    if sd is not None and made["looks"] == 1:
+        out.write("\n   pairs   smallest true difference that is shown     true difference   pairs needed\n")
+        effects = sorted({made["effect"], 0.0, made["margin"] / 2, made["margin"], 2 * made["margin"]})
+        for place, n in enumerate(NUMBERS):
+            seen = detectable_mean(n, sd=sd, margin=rules.margin, power=power, level=rules.level)
+            right = ""
+            if place < len(effects):
+                number = needed_samples(rules, effect=effects[place], power=power, sd=sd)
+                right = f"{effects[place]:+15.2f}   {'none' if number is None else f'{number:,}':>12}"
+            out.write(f"{n:>8,}   {'' if seen is None else f'{seen:+.2f}':>38}   {right}\n")
+    out.write(f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases, {failures_for(0.001, power=power):,} one in 0.1%.\n")
+    if made["slices"]:
+        out.write("Slices have fewer samples, and are corrected for being several: they show larger drops only.\n")

@@ -1,0 +1,183 @@
+"""Stored baselines: the evidence of one side, with what it came to, when, and the digests that hold it.
+
+A baseline is never overwritten. `NAME@1.json` and its evidence `NAME@1.jsonl` stay as they are; storing the name again makes `NAME@2`, and `NAME.json` is a
+copy of the newest record. Both digests are checked whenever one is used: a baseline that was changed is refused, because nobody knows what it was before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files import atomic_create, atomic_write, read_json
+from assay.registry import near_miss
+from assay.release.attestation import file_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from assay.release.policy import ReleaseRules
+
+BASELINE_SCHEMA = "assay.baseline/1"
+_json = msgspec.json.Encoder(decimal_format="number").encode
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_STORED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99}?)(?:@([1-9][0-9]{0,8}))?")
+_RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+class Stored(NamedTuple):
+    """A stored baseline: its record, and the file with its evidence."""
+
+    name: str
+    """With its version."""
+    path: str
+    kind: str
+    """`runs`, or `exam` for the result of an exam."""
+    made_at: datetime
+    record: dict[str, Any]
+
+
+def check_name(name: str) -> None:
+    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never a path.
+
+    >>> check_name("production-2.1")
+    >>> check_name("../secrets")
+    Traceback (most recent call last):
+    assay.errors.UsageError: '../secrets' is no name of a baseline. Names are up to 100 letters, digits, '.', '_' and '-', with a letter or digit first.
+    """
+    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name) or name.endswith((".", ".json", ".jsonl", ".ndjson")):
+        raise UsageError(
+            "CLI-001", f"{name!r} is no name of a baseline.", fix="Names are up to 100 letters, digits, '.', '_' and '-', with a letter or digit first."
+        )
+
+
+def store(folder: str, name: str, *, kind: str, facts: Mapping[str, Any], write: Callable[[Any], None], now: datetime) -> Stored:
+    """Store a baseline as the next version of its name. `write` puts the evidence into the stream it is given."""
+    check_name(name)
+    version = max([found for other, found in _versions(folder) if other == name], default=0) + 1
+    while True:
+        label = f"{name}@{version}"
+        evidence = f"{label}.{'jsonl' if kind == 'runs' else 'exam.json'}"
+        try:
+            with atomic_create(os.path.join(folder, evidence)) as stream:
+                write(stream)
+            break
+        except FileExistsError:  # somebody stored the same name at the same time, or broke off before its record was written
+            version += 1
+    made: dict[str, Any] = {
+        "schema": BASELINE_SCHEMA,
+        "name": name,
+        "version": version,
+        "kind": kind,
+        "made_at": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "evidence": evidence,
+        "evidence_digest": file_digest(os.path.join(folder, evidence)),
+        **facts,
+    }
+    record = {**made, "digest": digest(made)}
+    for path, opened in ((f"{label}.json", atomic_create), (f"{name}.json", atomic_write)):
+        with opened(os.path.join(folder, path)) as stream:
+            stream.write(_json(record) + b"\n")
+    return find(folder, label)
+
+
+def find(folder: str, name: str) -> Stored:
+    """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough evidence; a changed one is malformed."""
+    matched = _STORED.fullmatch(name)
+    known = names(folder)
+    if matched is None or not os.path.isfile(os.path.join(folder, f"{name}.json")):
+        said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"there is no baseline '{name}'.{said}",
+            where=folder,
+            fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.",
+        )
+    path = os.path.join(folder, f"{name}.json")
+    record = _record(path)
+    if record["name"] != matched[1] or (matched[2] is not None and record["version"] != int(matched[2])):
+        raise _changed(path, f"it is the record of {record['name']}@{record['version']}")
+    evidence = os.path.join(folder, record["evidence"])
+    if not os.path.isfile(evidence):
+        raise _changed(path, f"its evidence {record['evidence']} is not there")
+    if file_digest(evidence) != record["evidence_digest"]:
+        raise _changed(evidence, "the evidence is not what was stored")
+    return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], _moment(record["made_at"], path), record)
+
+
+_SHAPE: dict[str, type] = {"name": str, "version": int, "kind": str, "made_at": str, "evidence": str, "evidence_digest": str, "digest": str}
+
+
+def _record(path: str) -> dict[str, Any]:
+    tree = read_json(path).tree
+    if not isinstance(tree, dict) or tree.get("schema") != BASELINE_SCHEMA:
+        raise InputError("REL-005", f"is no baseline ({BASELINE_SCHEMA}).", where=path)
+    wrong = [name for name, kind in _SHAPE.items() if not isinstance(tree.get(name), kind)]
+    if wrong:
+        raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
+    if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
+        raise _changed(path, "the record does not have the digest it carries")
+    # the digest is no signature: whoever writes a record can give it one, so its file name is held to what `store` writes
+    if tree["kind"] not in ("runs", "exam") or tree["evidence"] != f"{tree['name']}@{tree['version']}.{'jsonl' if tree['kind'] == 'runs' else 'exam.json'}":
+        raise _changed(path, "it names evidence that is not its own")
+    return tree
+
+
+def _changed(path: str, why: str) -> InputError:
+    return InputError("REL-005", f"the baseline has changed: {why}.", where=path, fix="Take an older one, or store it again from its evidence.")
+
+
+def _moment(text: str, path: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InputError("REL-005", f"the baseline was made at {text!r}, which is no moment.", where=path)
+    return found.astimezone(UTC)
+
+
+def check_age(stored: Stored, rules: ReleaseRules, *, now: datetime | None) -> None:
+    """A baseline is not older than the policy allows, and not from the future: else there is nothing to compare with."""
+    moment = now if now is not None else datetime.now(UTC)
+    days = (moment - stored.made_at).total_seconds() / 86400
+    if days < 0:
+        raise NotEnoughEvidence("REL-005", f"the baseline {stored.name} is from the future: {stored.record['made_at']}.", where=stored.path)
+    if days > float(rules.max_age_days):
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"the baseline {stored.name} is {days:.1f} days old; {rules.policy} allows {float(rules.max_age_days):g}.",
+            where=stored.path,
+            fix="Evaluate the version in production again, and store that.",
+        )
+
+
+def names(folder: str) -> list[str]:
+    """The names that are stored, in order; the newest of each is meant by its name."""
+    return sorted({name for name, _ in _versions(folder)})
+
+
+def versions(folder: str, name: str) -> list[int]:
+    """The versions of one name, oldest first."""
+    return sorted(version for other, version in _versions(folder) if other == name)
+
+
+def _versions(folder: str) -> list[tuple[str, int]]:
+    try:
+        entries = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
+    found = []
+    for entry in entries:
+        matched = _STORED.fullmatch(entry.removesuffix(".json")) if entry.endswith(".json") and not entry.endswith(".exam.json") else None
+        if matched is not None and matched[2] is not None:
+            found.append((matched[1], int(matched[2])))
+    return found

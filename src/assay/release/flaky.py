@@ -1,0 +1,33 @@
+"""Samples whose repeats disagree on passing. They are named, with the words that leave one out; nothing here leaves anything out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.stats.flaky import find_flaky
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.release.sides import Side
+
+
+def flaky_samples(candidate: Side, baseline: Side, *, quarantined: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
+    """The samples of either side that passed in some repeats and failed in others, in the order of their names."""
+    out = frozenset(quarantined)
+    found = []
+    for side, name in ((candidate, "candidate"), (baseline, "baseline")):
+        repeats = {sample: [repeat.passed for repeat in repeats] for sample, repeats in side.repeats.items()}
+        for item in find_flaky(repeats, level=level).items:
+            found.append(
+                {
+                    "sample": item.name,
+                    "side": name,
+                    "repeats": item.n,
+                    "passed": item.passed,
+                    "rate": item.rate.shown(),
+                    "quarantined": item.name in out,
+                    "leave_out": f"--quarantine {item.name}",
+                }
+            )
+    return sorted(found, key=lambda one: (one["sample"], one["side"]))

@@ -1,0 +1,141 @@
+"""More than one question of the same results: several looks at a run that goes on, and several slices of one set.
+
+Whoever looks again and again, or at many slices, finds something by chance. So with more than one look the interval is a confidence sequence, which errs in at
+most 5% over all looks together; and the p-values of slices are corrected by Holm for being several, and by the number of looks.
+
+A slice that is shown to be worse than the margin rejects the candidate, however good the whole is; a slice that shows nothing does nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.release.pairs import groups_of
+from assay.release.promotion import with_comparison, with_finding
+from assay.stats.clusters import estimate_clustered_mean
+from assay.stats.comparison import claims, holm
+from assay.stats.estimate import DIFFERENCES, Estimate
+from assay.stats.intervals import Interval
+from assay.stats.means import estimate_mean
+from assay.stats.sequential import MeanSequence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.release.pairs import Pair
+    from assay.release.policy import ReleaseRules
+    from assay.release.promotion import Promotion
+
+KINDS = ("tag", "group", "family")
+
+
+def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
+    """The decision by an interval that holds at every look. What it says does not depend on how many looks came before, nor on the order of the samples."""
+    interval = sequence_interval(promotion.pairs, level=rules.level)
+    found = promotion.comparison._replace(
+        difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
+        claims=claims(interval, rules.margin),
+        p_non_inferior=None,
+        p_superior=None,
+        p_equivalent=None,
+        minimum_detectable_effect=None,
+    )
+    return with_comparison(promotion, found, rules)
+
+
+def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
+    """The confidence sequence of the mean difference, at its present length.
+
+    Samples that share a group are one value, their mean; where groups differ in size that is another mean, and there is no interval.
+    """
+    values = [pair.ours - pair.theirs for pair in pairs]
+    groups = groups_of(pairs)
+    if groups is not None:
+        names = [group if group is not None else (place,) for place, group in enumerate(groups)]
+        sizes = Counter(names)
+        if len(set(sizes.values())) > 1:
+            mean = sum(values) / len(values)
+            reason = "samples share groups of different sizes, for which there is no interval that holds at every look"
+            return Interval(mean, None, None, level, "betting sequence", reason)
+        totals: dict[object, float] = {}
+        for name, value in zip(names, values, strict=True):
+            totals[name] = totals.get(name, 0.0) + value / sizes[name]
+        values = [min(100.0, max(-100.0, total)) for total in totals.values()]
+    return MeanSequence(DIFFERENCES, level=level).update(values)
+
+
+def slices_of(promotion: Promotion, rules: ReleaseRules, kinds: Sequence[str], *, looks: int = 1) -> dict[str, Any]:
+    """The difference in each slice, with the corrected p-value of "this slice is not worse than the margin".
+
+    The interval of a slice is an ordinary one, at the policy's level and not corrected; `worse` goes by the corrected p-value. A slice with fewer samples than
+    the policy asks for, and hardly any spread, has an interval that assumes nothing but the range of scores: two equal drops are no proof.
+    """
+    members: dict[str, list[Pair]] = {}
+    for pair in promotion.pairs:
+        for kind in dict.fromkeys(kinds):
+            for name in _names(pair, kind):
+                members.setdefault(f"{kind}: {name}", []).append(pair)
+    shown: dict[str, dict[str, Any]] = {}
+    p_values: dict[str, float | None] = {}
+    for name, pairs in sorted(members.items()):
+        differences = [pair.ours - pair.theirs for pair in pairs]
+        groups = groups_of(pairs)
+        believed = not rules.guaranteed and len(pairs) >= rules.min_pairs
+        if groups is None:
+            estimate = estimate_mean(differences, range=DIFFERENCES, level=rules.level, guaranteed=rules.guaranteed, believed=believed)
+        else:
+            estimate = estimate_clustered_mean(differences, groups, range=DIFFERENCES, level=rules.level, guaranteed=rules.guaranteed, believed=believed)
+        p = _chance(estimate, -rules.margin)
+        p_values[name] = p if p is None else min(1.0, p * looks)
+        lost = sum(not pair.is_whole for pair in pairs)
+        shown[name] = {"n": len(pairs), "missing": lost, "difference": estimate.interval.shown(), "p_worse": p}
+    corrected = holm(p_values)
+    limit = (1 - rules.level) / 2
+    found = []
+    for name, one in shown.items():
+        p = corrected[name]
+        found.append({"slice": name, **one, "p_worse_corrected": p, "worse": None if p is None else p <= limit})
+    return {
+        "kinds": sorted(set(kinds)),
+        "correction": "holm" if looks == 1 else f"holm, and {looks} looks",
+        "limit": limit,
+        "slices": found,
+        "violated": [one["slice"] for one in found if one["worse"]],
+        # a lost run that fell far can blur a slice that was shown to be worse; its mean as counted is never above the true one
+        "open": [one["slice"] for one in found if one["missing"] and not one["worse"] and one["difference"]["value"] <= -rules.margin],
+    }
+
+
+def _chance(estimate: Estimate, limit: float) -> float | None:
+    """The one-sided p-value of "the mean is at least the limit"; where no difference varies, it is either below the limit or not."""
+    high = estimate.interval.high
+    if high is not None and estimate.standard_error == 0:
+        return 0.0 if high < limit else 1.0
+    return estimate.p_below(limit)
+
+
+def with_slices(promotion: Promotion, slices: dict[str, Any], rules: ReleaseRules) -> Promotion:
+    """The decision with its slices: one that is shown to be worse than the margin violates the score rule; one that may be keeps it from holding."""
+    if not slices["violated"]:
+        if not slices["open"]:
+            return promotion
+        reason = f"runs of the slice {slices['open'][0]} are missing, and with them it is worse by {rules.margin:g} or more"
+        return with_finding(promotion, reason, {"slices_open": slices["open"]}, rules, violated=False)
+    worst = min((one for one in slices["slices"] if one["worse"]), key=lambda one: (one["difference"]["value"], one["slice"]))
+    more = len(slices["violated"]) - 1
+    reason = (
+        f"the slice {worst['slice']} is shown to be worse by more than {rules.margin:g}: {worst['difference']['value']:+.2f} points in {worst['n']} samples, "
+        f"p {worst['p_worse_corrected']:.2g} corrected for {len(slices['slices'])} slices" + (f" (and {more} more)" if more else "")
+    )
+    return with_finding(promotion, reason, {"slices_violated": slices["violated"]}, rules, violated=True)
+
+
+def _names(pair: Pair, kind: str) -> list[str]:
+    """The slices of one kind that a sample is in, by whichever side is there."""
+    rows = [row for row in (pair.candidate, pair.baseline) if row is not None]
+    if kind == "tag":
+        return sorted({tag for row in rows for tag in row.tags})
+    if kind == "group":
+        return [pair.group] if pair.group is not None else []
+    return sorted({row.family for row in rows if row.family is not None})

@@ -1,0 +1,234 @@
+"""The plan of a decision: what is declared before anything is evaluated, and what it takes to show something.
+
+A plan fixes the policy with its margin, level and interval, the looks, the slices and the samples. It carries a digest, so that it cannot be changed afterwards
+without notice; a decision made with it names every field that is not as it was declared. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.canon import digest
+from assay.errors import InputError
+from assay.files import read_json
+from assay.stats.estimate import DIFFERENCES
+from assay.stats.intervals import normal_quantile
+from assay.stats.power import detectable_mean, detectable_rate, samples_for_mean, samples_if_all_equal
+from assay.stats.sequential import MeanSequence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from assay.release.pairs import Pair
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Side
+
+PLAN_SCHEMA = "assay.plan/1"
+MOST = 200_000
+"""Pairs beyond which a plan with several looks is not worked out."""
+
+DECLARED = {
+    "policy": "the policy",
+    "policy_digest": "the content of the policy",
+    "margin": "the margin",
+    "level": "the level",
+    "min_pairs": "the minimum of pairs",
+    "interval": "the kind of interval",
+    "looks": "the number of looks",
+    "slices": "the slices",
+}
+
+
+class Spread(NamedTuple):
+    """The standard deviation of paired differences, and how it is known."""
+
+    sd: float | None
+    source: str
+    """In words."""
+
+
+def spread_of(baseline: Side) -> Spread:
+    """The spread that paired differences will have, from the baseline alone.
+
+    Repeats of its samples show how far two runs of the same sample are apart. Without repeats the two sides are taken as if they had nothing in common, which
+    asks for more samples than are needed.
+    """
+    squares, freedom = 0.0, 0
+    for repeats in baseline.repeats.values():
+        if len(repeats) > 1:
+            scores = [float(repeat.score) / 100 for repeat in repeats]
+            mean = sum(scores) / len(scores)
+            squares += sum((score - mean) ** 2 for score in scores)
+            freedom += len(scores) - 1
+    if freedom and squares > 0:
+        return Spread(sqrt(2 * squares / freedom), f"from the repeats of the baseline, {freedom} degrees of freedom, for a candidate that varies as much")
+    scores = [float(row.score) / 100 for row in baseline.rows.values()]
+    n = len(scores)
+    if n < 2:
+        return Spread(None, "one sample of a baseline shows no spread")
+    mean = sum(scores) / n
+    sd = sqrt(2 * sum((score - mean) ** 2 for score in scores) / (n - 1))
+    if sd == 0:
+        return Spread(None, "all scores of the baseline are equal, so it shows no spread")
+    return Spread(sd, "from the scores of the baseline, as if the two sides had nothing in common: more than paired differences usually have")
+
+
+def spread_of_pairs(pairs: Sequence[Pair]) -> Spread:
+    """The spread of the differences of a first comparison, over the samples that both sides have."""
+    values = [pair.ours - pair.theirs for pair in pairs if pair.candidate is not None and pair.baseline is not None]
+    if len(values) < 2:
+        return Spread(None, "fewer than two paired samples show no spread")
+    mean = sum(values) / len(values)
+    sd = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return Spread(sd, f"from {len(values)} paired samples") if sd > 0 else Spread(None, "all paired differences are equal, so they show no spread")
+
+
+def needed_samples(rules: ReleaseRules, *, effect: float, power: float, sd: float | None, looks: int = 1) -> int | None:
+    """How many pairs show that the drop is below the margin, when the true difference is `effect`; None where no number does.
+
+    Never fewer than the policy asks for. Without a spread, and for the interval that assumes nothing, at least so many that a rare total loss is excluded.
+    """
+    if effect + rules.margin <= 0:
+        return None
+    least = rules.min_pairs
+    if (sd is None or rules.guaranteed) and rules.margin > 0:
+        least = max(least, samples_if_all_equal(rules.margin, level=rules.level))
+    if sd is None:
+        return least
+    if looks > 1:
+        found = _for_looks(rules, effect=effect, power=power, sd=sd)
+        return None if found is None else max(least, found)
+    number = samples_for_mean(effect=effect, sd=sd, margin=rules.margin, power=power, level=rules.level)
+    return None if number is None else max(least, number)
+
+
+def _for_looks(rules: ReleaseRules, *, effect: float, power: float, sd: float) -> int | None:
+    """About how many pairs a confidence sequence needs: differences of two values with this spread, and a mean that is unlucky as often as the power allows."""
+
+    def reached(n: int) -> bool:
+        mean = effect - normal_quantile(power) * sd / sqrt(n)
+        values = [max(-100.0, mean - sd), min(100.0, mean + sd)] * (n // 2)
+        low = MeanSequence(DIFFERENCES, level=rules.level).update(values).low
+        return low is not None and low > -rules.margin
+
+    high = 32
+    while not reached(high):
+        high *= 2
+        if high > MOST:
+            return None
+    low = high // 2
+    while high - low > max(2, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def rates_of(n: int, *, failure_rate: float | None, power: float, level: float) -> dict[str, Any]:
+    """What n pairs can see of gate failures.
+
+    `seen_once` is the smallest share of newly failing samples of which at least one shows up with that power: with nothing allowed, one is enough to reject.
+    `detectable_increase` is the smallest rise of the rate that an interval would show, if the sides fail independently as often as the baseline does.
+    """
+    found: dict[str, Any] = {"n": n, "failure_rate": failure_rate, "seen_once": 1 - (1 - power) ** (1 / n) if n else None, "detectable_increase": None}
+    if n and failure_rate is not None:
+        differ = 2 * failure_rate * (1 - failure_rate)
+        # a rise needs pairs that differ: from a rate of 0 it is the rise itself that they make
+        found["detectable_increase"] = detectable_rate(n, discordant=differ, power=power, level=level) if differ > 0 else _rise_from_nothing(n, power, level)
+    return found
+
+
+def _rise_from_nothing(n: int, power: float, level: float) -> float | None:
+    """The smallest share of new failures, where none failed before, that n pairs show to be above 0."""
+    shares = [step / 200 for step in range(1, 200)]
+    return next((share for share in shares if (found := detectable_rate(n, discordant=share, power=power, level=level)) is not None and found <= share), None)
+
+
+def failures_for(rate: float, *, power: float) -> int:
+    """How many samples show at least one failure of this rate with that power.
+
+    >>> failures_for(0.01, power=0.8)
+    161
+    """
+    return max(1, -int(log(1 - power) // -log(1 - rate)))
+
+
+def make_plan(
+    rules: ReleaseRules,
+    *,
+    effect: float,
+    power: float,
+    spread: Spread,
+    looks: int,
+    slices: Sequence[str],
+    now: datetime,
+    baseline: Side | None = None,
+    samples: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """The plan as a document, with what it takes and what this number of samples can see."""
+    n = None if samples is None else len(samples)
+    failed = None if baseline is None or not baseline.rows else sum(bool(row.failed) for row in baseline.rows.values()) / len(baseline.rows)
+    needed = needed_samples(rules, effect=effect, power=power, sd=spread.sd, looks=looks)
+    sees = None if n is None or n < 2 or spread.sd is None else detectable_mean(n, sd=spread.sd, margin=rules.margin, power=power, level=rules.level)
+    made: dict[str, Any] = {
+        "schema": PLAN_SCHEMA,
+        **rules.declared(),
+        "looks": looks,
+        "slices": sorted(set(slices)),
+        "samples": None if samples is None else sorted(samples),
+        "effect": effect,
+        "power": power,
+        "sd": spread.sd,
+        "sd_source": spread.source,
+        "needed": needed,
+        "enough": None if n is None or needed is None else n >= needed,
+        "n": n,
+        "smallest_effect": sees,
+        "rates": None if n is None else rates_of(n, failure_rate=failed, power=power, level=rules.level),
+        "made_at": now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+    }
+    return {**made, "digest": digest(made)}
+
+
+def read_plan(path: str) -> dict[str, Any]:
+    """A plan from its file, as it was written; one that is of another shape, or was changed, is refused."""
+    tree = read_json(path).tree
+    if not isinstance(tree, dict) or tree.get("schema") != PLAN_SCHEMA:
+        raise InputError("REL-001", f"is no plan ({PLAN_SCHEMA}).", where=path, fix="`assay gate --plan -o plan.json` writes one.")
+    absent = [name for name in (*DECLARED, "samples", "digest") if name not in tree]
+    if absent:
+        raise InputError("REL-001", f"the plan lacks {', '.join(absent)}.", where=path)
+    samples = tree["samples"]
+    if samples is not None and not (isinstance(samples, list) and samples and all(isinstance(name, str) for name in samples)):
+        raise InputError("REL-001", "the samples of the plan are no list of names.", where=path)
+    if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
+        raise InputError(
+            "REL-001",
+            "the plan does not have the digest it carries: it was changed later.",
+            where=path,
+            fix="Declare a new plan before you run.",
+        )
+    return tree
+
+
+def changes(declared: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A sentence for each field that is not as it was declared; empty where the plan was kept.
+
+    >>> changes({"policy": "release@1", "margin": 1.0}, {"policy": "release@1", "margin": 2.0})
+    ['the margin was declared as 1 and is 2']
+    """
+    found = []
+    for name, words in DECLARED.items():
+        before, after = _shown(declared.get(name)), _shown(now.get(name))
+        if before == after or (name == "policy_digest" and declared.get("policy") != now.get("policy")):
+            continue
+        verb, now_verb = ("were", "are") if name == "slices" else ("was", "is")
+        found.append(f"{words} changed, and its name did not" if name == "policy_digest" else f"{words} {verb} declared as {before} and {now_verb} {after}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(sorted(map(str, value))) or "none"
+    return f"{float(value):g}" if not isinstance(value, str | bool | None) else str(value)

@@ -1,0 +1,271 @@
+"""`assay gate` as a command: the document of the contract, exit codes, reports, attestation, and input that is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from documents import run
+from sides import card, cards, drawn, write
+
+BASE = drawn(40, low=75)
+CONTRACT = {
+    "schema", "outcome", "rules", "comparison", "candidate", "baseline", "fingerprint", "plan", "scoringSystem", "gradingSystem", "policy", "digests",
+}  # fmt: skip
+RAG = ("faithfulness", "response_relevance", "context_precision", "context_recall")
+SUMMARY = {"n", "coverage", "pass_rate", "weighted_score", "gates", "criteria", "slices", "grades", "top_failure_reasons"}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A baseline, a better candidate, a worse one, one that cannot be told apart, and one with too few samples."""
+    noise = random.Random(3)
+    write(tmp_path / "base.jsonl", cards(BASE))
+    write(tmp_path / "better.jsonl", cards([min(100, round(score + 2 + noise.uniform(-1, 1), 2)) for score in BASE]))
+    write(tmp_path / "worse.jsonl", cards([round(score - 4 + noise.uniform(-1, 1), 2) for score in BASE]))
+    write(tmp_path / "unclear.jsonl", cards([round(score - 1 + noise.uniform(-4, 4), 2) for score in BASE]))
+    write(tmp_path / "few.jsonl", cards(BASE[:5]))
+    return tmp_path
+
+
+@pytest.mark.req("W-075")
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "outcome", "code"),
+    [
+        ("better.jsonl", "base.jsonl", "promote", 0),
+        ("unclear.jsonl", "base.jsonl", "hold", 1),
+        ("worse.jsonl", "base.jsonl", "reject", 1),
+        ("few.jsonl", "few.jsonl", "not_enough_evidence", 4),
+    ],
+)
+def test_each_outcome_has_its_exit_code_and_the_document_of_the_contract(
+    assay: Any, files: Path, candidate: str, baseline: str, outcome: str, code: int
+) -> None:
+    done = assay("gate", candidate, "--baseline", baseline, "--json")
+    assert done.code == code
+    document = done.json()
+    assert (document["schema"], document["outcome"]) == ("assay.decision/1", outcome)
+    assert set(document) >= CONTRACT
+    assert [one["id"] for one in document["rules"]] == ["gate_failure_rate", "score_non_inferiority", "floor_regression", "severe_failures"]
+    for one in document["rules"]:
+        assert set(one) >= {"id", "holds", "reason", "evidence"}
+        assert one["holds"] in (True, False, None)
+        assert one["reason"]
+    comparison = document["comparison"]
+    assert set(comparison) >= {
+        "n_candidate", "n_baseline", "n_paired", "difference", "margin", "non_inferior", "superior", "equivalent", "mcnemar_p", "minimum_detectable_effect",
+    }  # fmt: skip
+    assert set(comparison["difference"]) >= {"estimate", "low", "high", "level", "method"}
+    assert (comparison["margin"], comparison["difference"]["level"]) == (1.0, 0.95)
+    for side in ("candidate", "baseline"):
+        assert set(document[side]) >= SUMMARY
+    assert (document["policy"], document["scoringSystem"], document["gradingSystem"]) == ("release@1", "scoringSystem/1.0.0", "gradingSystem/1.0.0")
+    assert set(document["digests"]) == {"policy", "candidate", "baseline", "decision"}
+    text = assay("gate", candidate, "--baseline", baseline)
+    assert (text.code, text.out.split(":")[0]) == (code, outcome.replace("_", " ").upper())
+
+
+def test_the_same_files_give_the_same_bytes_in_any_order_of_their_lines(assay: Any, files: Path) -> None:
+    lines = (files / "better.jsonl").read_text().splitlines(keepends=True)
+    (files / "shuffled.jsonl").write_text("".join(reversed(lines)))
+    one, other = (assay("gate", name, "--baseline", "base.jsonl", "--json") for name in ("better.jsonl", "shuffled.jsonl"))
+    assert one.out == other.out
+
+
+def test_reports_are_written_beside_the_decision(assay: Any, files: Path) -> None:
+    done = assay(
+        "gate",
+        "worse.jsonl",
+        "--baseline",
+        "base.jsonl",
+        "--json",
+        "-o",
+        "d.json",
+        "-o",
+        "d.md",
+        "-o",
+        "d.xml",
+        "--step-summary",
+        env={"GITHUB_STEP_SUMMARY": str(files / "steps.md")},
+    )
+    assert json.loads((files / "d.json").read_text()) == done.json()
+    page = (files / "d.md").read_text()
+    assert page.startswith("## Assay: reject")
+    assert (files / "steps.md").read_text() == page
+    suite = ElementTree.fromstring((files / "d.xml").read_text())[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "1")
+
+
+def test_a_decision_is_attested_and_the_attestation_verified(assay: Any, files: Path) -> None:
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    (files / "key.pem").write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
+    (files / "key.pub").write_bytes(key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo))
+    for candidate, code in (("better.jsonl", 0), ("worse.jsonl", 1)):
+        done = assay("gate", candidate, "--baseline", "base.jsonl", "--attest", "d.intoto.json", "--sign", "key.pem", "--now", "2026-11-15T10:00:00Z")
+        assert done.code == code
+        checked = assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", candidate, "--evidence", "base.jsonl", "--json")
+        assert checked.code == code
+        assert checked.json()["outcome"] == ("promote" if code == 0 else "reject")
+    (files / "better.jsonl").write_text((files / "worse.jsonl").read_text() + "\n")
+    assert assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", "better.jsonl").code == 1
+
+
+# --- grades as input ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_grades_say_the_same_as_the_evidence_they_were_made_from(assay: Any, files: Path) -> None:
+    for name in ("better", "base"):
+        assay("grade", f"{name}.jsonl", "-o", f"{name}.grades.json")
+        assay("grade", f"{name}.jsonl", "-o", f"{name}.grades.jsonl")
+    plain = assay("gate", "better.jsonl", "--baseline", "base.jsonl", "--json").json()
+    for candidate, baseline in (("better.grades.json", "base.grades.json"), ("better.grades.jsonl", "base.jsonl")):
+        done = assay("gate", candidate, "--baseline", baseline, "--json")
+        assert (done.code, done.json()["comparison"], done.json()["rules"]) == (0, plain["comparison"], plain["rules"])
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda one: one.update(weighted_score=100.0),
+        lambda one: one.update(grade="A", passed=not one["passed"]),
+        lambda one: one["criteria"][0].update(raw_score=1),
+        lambda one: one["hard_gates"]["looks_right"].update(status="fail"),
+        lambda one: one.pop("criteria"),
+        lambda one: one.update(criteria="none"),
+    ],
+)
+def test_forged_grades_are_refused(assay: Any, files: Path, forge: Any) -> None:
+    assay("grade", "worse.jsonl", "-o", "grades.json")
+    document = json.loads((files / "grades.json").read_text())
+    forge(document["results"][0])
+    (files / "grades.json").write_text(json.dumps(document))
+    done = assay("gate", "grades.json", "--baseline", "base.jsonl", "--json")
+    assert (done.code, done.out) == (3, "")
+    assert json.loads(done.err)["error"]["code"] == "REL-008"
+
+
+def test_grades_that_were_made_although_inputs_were_malformed_are_refused(assay: Any, files: Path) -> None:
+    assay("grade", "better.jsonl", "-o", "grades.json")
+    document = json.loads((files / "grades.json").read_text())
+    document["faults"] = [{"file": "x", "line": 1, "message": "broken"}]
+    (files / "grades.json").write_text(json.dumps(document))
+    done = assay("gate", "grades.json", "--baseline", "base.jsonl")
+    assert (done.code, "REL-008" in done.err) == (3, True)
+
+
+# --- unpaired -----------------------------------------------------------------------------------------------------------------------------
+
+
+def runs(version: str, n: int = 40, *, prefix: str = "s", raw: float = 0.9) -> list[dict[str, Any]]:
+    noise = random.Random(len(prefix))
+    return [
+        run(
+            "rag", run_id=f"{prefix}{index}", dataset={"id": "d", "version": version, "sample_id": f"{prefix}{index}"},
+            scores={name: {"raw": round(raw + noise.uniform(-0.05, 0.05), 3)} for name in RAG},
+        )
+        for index in range(n)
+    ]  # fmt: skip
+
+
+def test_sets_that_share_no_sample_are_compared_only_when_somebody_asks_for_it(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", runs("1", prefix="a", raw=0.95))
+    write(tmp_path / "b.jsonl", runs("1", prefix="bb", raw=0.85))
+    write(tmp_path / "c.jsonl", runs("2", prefix="bb", raw=0.85))
+    for other in ("b.jsonl", "c.jsonl"):
+        refused = assay("gate", "a.jsonl", "--baseline", other)
+        assert (refused.code, "REL-002" in refused.err) == (3, True)
+        done = assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired", "--json")
+        document = done.json()
+        assert (done.code, document["outcome"], document["paired"], document["comparison"]["n_paired"]) == (0, "promote", False, 0)
+        assert document["comparison"]["difference"]["method"].startswith("welch")
+        assert bool(document["mismatches"]) is (other == "c.jsonl")
+        assert "unpaired, as asked for" in assay("gate", "a.jsonl", "--baseline", other, "--allow-unpaired").out
+    assert assay("gate", "b.jsonl", "--baseline", "a.jsonl", "--allow-unpaired").code == 1
+    assert assay("gate", "a.jsonl", "--baseline", "b.jsonl", "--allow-unpaired", "--slice", "family").code == 2
+
+
+# --- looks, slices, flaky, quarantine -----------------------------------------------------------------------------------------------------
+
+
+def test_looks_and_slices_stand_in_the_decision_on_the_terminal_and_on_the_page(assay: Any, tmp_path: Path) -> None:
+    base = [80.0 + index % 7 for index in range(200)]
+    worse = [score - 6 if index % 5 == 0 else score + 2 + index % 2 for index, score in enumerate(base)]
+    for name, scores in (("base", base), ("cand", worse)):
+        write(tmp_path / f"{name}.jsonl", [{**one, "tags": ["hard" if index % 5 == 0 else "easy"]} for index, one in enumerate(cards(scores))])
+    assert assay("gate", "cand.jsonl", "--baseline", "base.jsonl").code == 0  # as a whole it is better
+    done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--slice", "tag", "--json", "-o", "d.md")
+    document = done.json()
+    assert (done.code, document["outcome"], document["slices"]["violated"]) == (1, "reject", ["tag: hard"])
+    assert "the slice tag: hard is shown to be worse" in document["reason"]
+    assert "| `tag: hard` | 40 | -6.00 | **yes** |" in (tmp_path / "d.md").read_text()
+    looked = assay("gate", "base.jsonl", "--baseline", "base.jsonl", "--looks", "4", "--json").json()
+    assert (looked["looks"], looked["plan"]["looks"], looked["outcome"]) == (4, 4, "hold")
+    assert "holds at each of 4 looks" in looked["comparison"]["difference"]["method"]
+
+
+def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path: Path) -> None:
+    def side(flaky: bool) -> list[dict[str, Any]]:
+        return [
+            run(
+                "rag", run_id=f"{index}-{attempt}", dataset={"id": "d", "version": "1", "sample_id": f"s{index}"}, attempt=attempt,
+                status="failed" if flaky and (index, attempt) == (3, 2) else "success",
+            )
+            for index in range(40)
+            for attempt in (1, 2)
+        ]  # fmt: skip
+
+    write(tmp_path / "cand.jsonl", side(True))
+    write(tmp_path / "base.jsonl", side(False))
+    done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json", "-o", "d.md")
+    document = done.json()
+    assert (done.code, document["outcome"]) == (1, "reject")
+    assert [(one["sample"], one["side"], one["quarantined"]) for one in document["flaky"]] == [("d/s3", "candidate", False)]
+    words = "d/s3 passed in 1 of 2 repeats of the candidate; it counts, unless you say --quarantine d/s3"
+    assert words in (tmp_path / "d.md").read_text()
+    assert words in assay("gate", "cand.jsonl", "--baseline", "base.jsonl").out
+    out = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s3", "--json")
+    assert (out.code, out.json()["missing"]["quarantined"], out.json()["flaky"][0]["quarantined"]) == (0, ["d/s3"], True)
+    unknown = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s333")
+    assert (unknown.code, "there is no sample 'd/s333'" in unknown.err) == (2, True)
+
+
+# --- refused ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("gate", "better.jsonl"), 2, "CLI-001"),
+        (("gate", "--baseline", "base.jsonl"), 2, "CLI-001"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--policy", "releese"), 3, "LIB-"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--looks", "0"), 2, "CLI-001"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--sign", "key.pem"), 2, "CLI-001"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "-o", "x.html"), 2, "CLI-001"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--with-plan", "base.jsonl"), 3, "FIL-"),
+        (("gate", "better.jsonl", "--baseline", "nowhere.jsonl"), 3, "FIL-001"),
+        (("gate", "better.jsonl", "--baseline", "production"), 4, "REL-005"),
+        (("gate", "empty.jsonl", "--baseline", "base.jsonl"), 4, "REL-003"),
+        (("gate", "better.jsonl", "--baseline", "empty.jsonl"), 4, "REL-003"),
+        (("gate", "broken.jsonl", "--baseline", "base.jsonl"), 3, "FIL-002"),
+        (("gate", "half.jsonl", "--baseline", "base.jsonl"), 3, "GRD-"),
+        (("gate", "twice.jsonl", "--baseline", "base.jsonl"), 3, "REL-004"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "--step-summary"), 2, "CLI-001"),
+    ],
+)
+def test_what_cannot_be_decided_on_is_refused_with_its_code(assay: Any, files: Path, arguments: tuple[str, ...], code: int, word: str) -> None:
+    (files / "empty.jsonl").write_text("")
+    (files / "broken.jsonl").write_text((files / "better.jsonl").read_text() + '{"schema": \n')
+    write(files / "half.jsonl", [*cards(BASE), {"schema": "assay.scorecard/1", "run_id": "x"}])
+    write(files / "twice.jsonl", [*cards(BASE), card("0001", 80, run_id="again")])
+    done = assay(*arguments, "--json", env={"GITHUB_STEP_SUMMARY": ""})
+    assert (done.code, done.out) == (code, "")
+    assert json.loads(done.err)["error"]["code"].startswith(word)

@@ -1,0 +1,96 @@
+"""The reporting bundle where runs share groups, by bootstrap, and in slices: coverage beside every number."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from assay.release.summary import PLAIN, Intervals, Summary
+from assay.reports.documents import encode
+from cards import graded
+from sides import card, cards, drawn, write
+
+SCORES = drawn(60, seed=4)
+
+
+def summed(documents: list[dict[str, Any]], intervals: Intervals = PLAIN) -> dict[str, Any]:
+    summary = Summary()
+    for document in documents:
+        summary.add(graded(document).grade)
+    return summary.shown(intervals)
+
+
+def grouped(size: int) -> list[dict[str, Any]]:
+    return [{**one, "group": f"g{index // size}"} for index, one in enumerate(cards(SCORES))]
+
+
+@pytest.mark.req("W-074")
+def test_runs_that_share_groups_have_a_cluster_robust_interval() -> None:
+    found = summed(grouped(3))
+    means = np.array(SCORES).reshape(20, 3).mean(axis=1)
+    wanted = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    for mean, scale in ((found["weighted_score"]["mean"], 1), (found["criteria"]["c0"]["mean"], 100)):
+        assert mean["method"] == "cluster-robust t"
+        assert (mean["low"] * scale, mean["high"] * scale) == (pytest.approx(wanted.low), pytest.approx(wanted.high))
+    assert found["weighted_score"]["sd"] == pytest.approx(np.std(SCORES, ddof=1))
+
+
+@pytest.mark.req("W-074")
+def test_groups_of_one_run_change_no_number() -> None:
+    alone, none = summed(grouped(1)), summed(cards(SCORES))
+    assert {**alone, "slices": None} == {**none, "slices": None}
+    assert none["weighted_score"]["mean"]["method"] == "student-t"
+
+
+def test_fewer_than_five_groups_have_no_interval_and_say_why() -> None:
+    mean = summed(grouped(20))["weighted_score"]["mean"]
+    assert (mean["low"], mean["high"]) == (None, None)
+    assert "3 groups" in mean["reason"]
+    assert mean["value"] == pytest.approx(np.mean(SCORES))
+
+
+@pytest.mark.req("W-074")
+def test_a_bootstrap_is_seeded_and_agrees_with_scipy() -> None:
+    one, again = (summed(cards(SCORES), Intervals("bca", 7))["weighted_score"]["mean"] for _ in range(2))
+    assert one == again
+    assert one["method"] == "bootstrap-bca"
+    wanted = scipy.stats.bootstrap((np.array(SCORES),), np.mean, rng=np.random.default_rng(1), n_resamples=10_000).confidence_interval
+    assert (one["low"], one["high"]) == (pytest.approx(wanted.low, abs=0.2), pytest.approx(wanted.high, abs=0.2))
+    assert summed(cards(SCORES), Intervals("bca", 8))["weighted_score"]["mean"] != one
+    shared = summed([{**one, "group": f"g{index // 2}"} for index, one in enumerate(cards(drawn(120)))], Intervals("bca", 7))
+    assert shared["weighted_score"]["mean"]["method"] == "cluster bootstrap-bca"
+
+
+@pytest.mark.req("W-074")
+def test_each_slice_has_its_number_and_its_coverage() -> None:
+    cases = [card(index, 80, tags=["a"] if index % 2 else ["a", "b"], group=f"g{index % 4}", status="error" if index == 0 else "success") for index in range(8)]
+    found = summed(cases)["slices"]
+    assert list(found) == ["family", "tag", "group"]
+    assert (found["tag"]["a"]["n"], found["tag"]["b"]["n"], found["group"]["g1"]["n"]) == (8, 4, 2)
+    assert found["tag"]["b"]["coverage"] == {"scored": 3, "failed": 0, "inconclusive": 0, "errored": 1, "not_applicable": 0}
+    for kind in found.values():
+        for one in kind.values():
+            assert sum(one["coverage"].values()) == one["n"]
+
+
+def test_the_order_of_grouped_runs_changes_no_byte() -> None:
+    documents = [{**one, "group": f"g{index % 7}" if index % 3 else None} for index, one in enumerate(cards(SCORES))]
+    blocks = set()
+    for seed in range(5):
+        random.Random(seed).shuffle(documents)
+        blocks.add(encode(summed(documents)))
+    assert len(blocks) == 1
+
+
+def test_the_command_asks_for_a_seed(assay: Any, tmp_path: Any) -> None:
+    write(tmp_path / "runs.jsonl", cards(SCORES))
+    assert assay("summary", "runs.jsonl", "--interval", "bca").code == 2
+    assert assay("summary", "runs.jsonl", "--seed", "1").code == 2
+    assert assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "-1").code == 2
+    done = assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
+    assert (done.code, done.json()["weighted_score"]["mean"]["method"]) == (0, "bootstrap-bca")
+    assert "interval: bootstrap-bca" in assay("summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
