@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError
+from assay.grading.grade import grade
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.records.scorecard import Criterion, Scorecard
 from assay.reports.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
@@ -445,3 +449,10 @@ def test_the_public_function_grades_the_inputs_that_the_guide_names() -> None:
     assert (found.grade, found.weighted_score, found.passed, found.pass_threshold) == ("B", 84.75, True, 70.0)
     with pytest.raises(assay.AssayError):
         assay.grade({**card, "hard_gate": {}})
+
+
+def test_a_policy_without_a_floor_for_a_known_role_grades_its_criteria() -> None:
+    rules = make_rules(Shelf().policy("workflow"))._replace(role_floors={})
+    criterion = Criterion(name="harmless", raw_score=1, formula_id="likert_1_5", weight=1, role="safety")
+    found = grade(Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={}, criteria=[criterion]), rules)
+    assert found.floor_failures == ()

@@ -76,7 +76,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
             judge_fault = None if rules.judge_terms is None else rule.judge_fault(criterion, judges or {})
             uncalibrated = uncalibrated or judge_fault is not None
             if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
-                if criterion.role is not None and criterion.role not in rules.role_floors and near_miss(criterion.role, ROLES):
+                if criterion.role is not None and criterion.role not in rules.role_floors and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
                     raise _refused(scorecard)
                 floor, origin = rule.effective_floor(criterion, rules)
                 if floor is not None and (norm < floor or judge_fault is not None):

@@ -308,7 +308,7 @@ def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
         "items": ours[:SHOWN],
         "severe_gates": sorted(rules.severe_gates),
     }
-    said = f"{len(ours)} severe failures, {theirs} before"
+    said = f"{len(ours)} severe failure{'' if len(ours) == 1 else 's'}, {theirs} before"
     if len(ours) - theirs <= rules.severe_increase:
         return Rule("severe_failures", True, False, said, evidence)
     return Rule("severe_failures", False, True, f"{said}; for example {ours[0]['what']} in {ours[0]['sample']}", evidence)
