@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import EvidenceError
-from assay.grading.grade import grade
+from assay.grading.grade import grade as grade_card
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.records.scorecard import Criterion, Scorecard
@@ -454,5 +454,5 @@ def test_the_public_function_grades_the_inputs_that_the_guide_names() -> None:
 def test_a_policy_without_a_floor_for_a_known_role_grades_its_criteria() -> None:
     rules = make_rules(Shelf().policy("workflow"))._replace(role_floors={})
     criterion = Criterion(name="harmless", raw_score=1, formula_id="likert_1_5", weight=1, role="safety")
-    found = grade(Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={}, criteria=[criterion]), rules)
+    found = grade_card(Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={}, criteria=[criterion]), rules)
     assert found.floor_failures == ()
