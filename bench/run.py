@@ -9,6 +9,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 if __name__ == "__main__":
-    names = ("start.py", "grade_one.py", "stream.py", "tool_index.py", "tool_calls.py", "retrieval.py", "items.py", "exams.py", "judge_calls.py", "bootstrap.py", "decision.py")
+    names = (
+        "start.py",
+        "grade_one.py",
+        "stream.py",
+        "tool_index.py",
+        "tool_calls.py",
+        "retrieval.py",
+        "items.py",
+        "exams.py",
+        "judge_calls.py",
+        "bootstrap.py",
+        "decision.py",
+    )
     codes = [subprocess.run([sys.executable, str(HERE / name)], check=False).returncode for name in names]
     sys.exit(max(codes))

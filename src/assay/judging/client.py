@@ -8,7 +8,6 @@ at the same moment is asked once. A reply that cannot be used is asked to be men
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 from hashlib import sha256
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.judging.config import JudgeSpec, key_of, spec_faults
-from assay.judging.endpoints import DIALECTS, Said, refused_parameter
+from assay.judging.endpoints import DIALECTS, Said, as_bytes, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
 from assay.judging.purse import Purse
@@ -306,7 +305,7 @@ class Client:
         body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
         url = self.spec.base_url.rstrip("/") + self._dialect.path
         # A redirect is not followed: it would carry the key, and the texts, to whoever it names.
-        sent_bytes = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        sent_bytes = as_bytes(body)
         async with session.post(url, data=sent_bytes, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)) as response:
             self._calls += 1
             data = await response.content.read(MAX_REPLY + 1) if response.content_length is None else await _whole(response)

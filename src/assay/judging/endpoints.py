@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from assay.errors import InputError
 from assay.judging.config import JudgeSpec
 
@@ -135,6 +137,14 @@ class Anthropic:
 def encode(tree: Any) -> str:
     """A tree as JSON text."""
     return json.dumps(tree, ensure_ascii=False, default=float)  # a number read exactly is a Decimal, which json does not know
+
+
+def as_bytes(body: dict[str, Any]) -> bytes:
+    """A request as bytes; half of a surrogate pair, which no JSON text can hold, becomes a question mark."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return encode(body).encode("utf-8", "replace")
 
 
 DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
