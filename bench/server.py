@@ -115,9 +115,8 @@ def posts(n: int, rounds: int, clients: int) -> bool:
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
     echo, ours = (max(rates[name]) for name in ("echo", "assay"))
-    print(
-        f"\nPOST of one run, {clients} clients, one worker, SQLite, answered when durable\n\n| what | requests a second | times echo | limit | |\n|---|---:|---:|---:|---|"
-    )
+    print(f"\nPOST of one run, {clients} clients, one worker, SQLite, answered when durable\n")
+    print("| what | requests a second | times echo | limit | |\n|---|---:|---:|---:|---|")
     print(f"| bare FastAPI echo of the same body | {echo:,.0f} | 1.00 | | |")
     print(f"| run posted, scored, graded, stored | {ours:,.0f} | {ours / echo:.2f} | 0.5 | {'holds' if ours / echo >= 0.5 else 'UNDER'} |")
     return ours / echo >= 0.5

@@ -212,7 +212,7 @@ def test_a_card_that_was_changed_is_refused() -> None:
     card = good_card()
     assert check_card({**card, "admission": {"may_gate": False}}) is not None
     for forged in ({**card, "made_at": "2026-12-01T00:00:00Z"}, {**card, "schema": "x"}, [], {**card, "biases": {}}):
-        with pytest.raises(InputError, match="JDG-009|card|changed"):
+        with pytest.raises(InputError, match=r"card|changed|no model"):
             check_card(forged)
 
 

@@ -19,6 +19,10 @@ _plain = msgspec.json.Encoder(decimal_format="number").encode
 # A number that the encoder may have spelled its own way: a zero after the point at the end, an exponent, minus zero, more digits than fit before one.
 # Each pattern begins with one sign, which makes the search quick; text that only looks like such a number costs time, nothing else.
 _SUSPECTS = tuple(map(re.compile, (rb"\.\d*0(?:[,\]}]|\Z)", rb"e[-+]?\d+(?:[,\]}]|\Z)", rb"E[-+]?\d+(?:[,\]}]|\Z)", rb"-0(?:[,\]}]|\Z)")))
+_ZEROS = re.compile(rb'\.0+(?=[,\]}"]|\Z)')
+_TAIL = re.compile(rb'(\.\d*[1-9])0+(?=[,\]}"]|\Z)')
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+_pack = msgspec.msgpack.Encoder().encode
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
@@ -34,13 +38,34 @@ def canonical(value: object) -> bytes:
         fast = _encode(value)
     except (UnicodeEncodeError, TypeError) as error:
         raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
-    if b"null" in fast or b"NaN" in fast or b"Inf" in fast:
+    if b"NaN" in fast or b"Inf" in fast or (b"null" in fast and _may_be_infinite(value)):
         _refuse_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))  # the encoder would write NaN as null, which says something else
     if not fast.isascii() and _ASTRAL.search(fast):  # only then do UTF-8 and UTF-16 sort keys differently
         return _canonical(value).encode("utf-8", "surrogatepass")
-    if any(pattern.search(fast) for pattern in _SUSPECTS) or b"0" * 21 in fast.translate(_DIGITS):
+    if _SUSPECTS[0].search(fast):
+        fast = _trimmed(fast)
+    if any(pattern.search(fast) for pattern in _SUSPECTS[1:]) or b"0" * 21 in fast.translate(_DIGITS):
         return _TOKENS.sub(_spell, fast)
     return fast
+
+
+def _may_be_infinite(value: object) -> bool:
+    """Whether a float among the values may be NaN or infinite: as MessagePack they begin with bytes that no text holds."""
+    try:
+        return _NOT_FINITE.search(_pack(value)) is not None
+    except (OverflowError, TypeError, ValueError):
+        return True
+
+
+def _trimmed(data: bytes) -> bytes:
+    """Zeros after the point at the end of numbers, taken away; texts stay as they are. Every second part between quotation marks is a text."""
+    escaped = b"\\" in data
+    if escaped:  # JSON never holds a bare NUL
+        data = data.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
+    parts = data.split(b'"')
+    parts[::2] = _TAIL.sub(rb"\1", _ZEROS.sub(b"", b'"'.join(parts[::2]))).split(b'"')
+    data = b'"'.join(parts)
+    return data.replace(b"\0\1", b'\\"').replace(b"\0\0", b"\\\\") if escaped else data
 
 
 def _refuse_infinite(value: object) -> None:

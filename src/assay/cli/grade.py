@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, keep
 from assay.cli.stream import Choice, Stopped, Totals, grade_stream
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, ShelfError, UsageError, printable
 from assay.files import Unread, stream_documents
@@ -44,6 +45,7 @@ def _grade(argv: list[str]) -> int:
     opt.add_output(made, tuple(FORMATS))
     made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
+    add_store(made)
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -56,10 +58,15 @@ def _grade(argv: list[str]) -> int:
         summary = _Summary.of(options, stack)
         if summary is not None:
             sinks.append((summary.path, format_of(summary.path)))
+        choice = choice_of(options)
+        keeping = keep(options, choice, stack)
+        if keeping is not None:
+            choice = keeping.choice
+            sinks.append((keeping.path, format_of(keeping.path)))
         try:
             totals = grade_stream(
                 options.files,
-                choice_of(options),
+                choice,
                 list(sinks),
                 spool=spool,
                 spool_format=spool_format,
@@ -78,6 +85,8 @@ def _grade(argv: list[str]) -> int:
             if summary is not None:
                 summary.append(totals, stopped=True)
             raise
+        if keeping is not None and not stopped:
+            keeping.store()
         if options.json:
             _print_document(spool if not stopped else None, totals)
         elif not stopped:

@@ -21,9 +21,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "judge": ("judge", "models as judges: rubrics, pairs, panels; their biases, calibration, card and drift"),
     "exam": ("exam", "grade exams by their axes, gate them, break and mend their normalisation"),
     "schema": ("schema", "grade tool schemas: FlowMCP schemas and the tools of any MCP server"),
+    "serve": ("serve", "the API and its event streams over a ledger: SQLite by default, PostgreSQL by URL"),
+    "token": ("token", "make, list and revoke the tokens that let clients in"),
     "library": ("library", "list, show, check and publish profiles, policies and rubrics"),
     "versions": ("library", "the versions of both systems; --check recomputes their behaviour"),
     "schema-of": ("library", "the JSON Schema of a document"),
+    "verify": ("ledger", "check a whole ledger: every digest, every link, the chain of every project"),
+    "replay": ("ledger", "make a stored grade again from its stored evidence, and compare the bytes"),
     "conform": ("conform", "run a file of conformance cases"),
     "doctor": ("doctor", "what is installed, and what is missing for what"),
 }

@@ -9,8 +9,8 @@ from assay.errors import ExitCode
 
 ACTIONS: dict[str, tuple[str, str]] = {
     "grade": ("schema_grade", "the two deterministic stages: --emit-prompts, then --consume-scores FILE"),
-    "score": ("schema_grade", "the grader between them: one isolated request for each prompt"),
-    "validate": ("schema_grade", "findings of a schema, a server or grading files, each with a fix; SARIF with -o"),
+    "score": ("schema_score", "the grader between them: one isolated request for each prompt"),
+    "validate": ("schema_validate", "findings of a schema, a server or grading files, each with a fix; SARIF with -o"),
     "import": ("schema_tree", "put schemas and selections into a grading tree, version beside version"),
     "record": ("schema_tree", "write a grading entry from an evaluator's answers"),
     "index": ("schema_tree", "make the indexes of a tree anew; --lock freezes a selection's members"),

@@ -1,4 +1,4 @@
-"""`assay schema grade`, `score` and `validate`: the file protocol, the grader between its stages, and findings."""
+"""`assay schema grade`: the two deterministic stages of the file protocol, prompts out and scores in."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assay import __version__
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
+from assay.cli.schema_validate import Found, print_findings, print_left, write_findings
 from assay.errors import ExitCode, Fault, InputError, UsageError, printable
 from assay.files import atomic_create, atomic_write, read_json
 from assay.flowmcp import protocol
-from assay.flowmcp.assess import RULES, assess
+from assay.flowmcp.assess import assess
 from assay.flowmcp.checks import run_checks, veto_of
 from assay.flowmcp.documents import document_bytes, script_bytes
 from assay.flowmcp.hashing import hash8
@@ -36,11 +36,8 @@ WORK, REPORTS = os.path.join("proofs", "grade-work"), os.path.join("proofs", "gr
 
 
 def run(action: str, argv: list[str]) -> int:
-    """Run one of the actions of this file."""
-    return {"grade": _grade, "score": _score, "validate": _validate}[action](argv)
-
-
-# --- grade --------------------------------------------------------------------------------------------------------------------------------
+    """Emit prompts or consume scores."""
+    return _grade(argv)
 
 
 def _grade(argv: list[str]) -> int:
@@ -75,9 +72,6 @@ def _grade(argv: list[str]) -> int:
     return _emit(options, sources, found, now, outputs)
 
 
-_Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
-
-
 def _refuse_twins(sources: inp.Sources) -> None:
     seen: dict[str, str] = {}
     for schema in sources.schemas:
@@ -90,7 +84,7 @@ def _refuse_twins(sources: inp.Sources) -> None:
         seen[slug(schema.schema_id)] = schema.path
 
 
-def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now: datetime, outputs: list[str]) -> int:
+def _emit(options: argparse.Namespace, sources: inp.Sources, found: Found, now: datetime, outputs: list[str]) -> int:
     emitted: list[dict[str, Any]] = []
     for schema, findings, checks in found.values():
         folder = os.path.join(options.workdir, slug(schema.schema_id))
@@ -118,7 +112,7 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now:
                 "checks": checks,
             }
         )
-    _write_findings(outputs, found)
+    write_findings(outputs, found)
     if options.json:
         opt.print_json(
             {
@@ -132,8 +126,8 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: _Found, now:
     else:
         for item in emitted:
             sys.stdout.write(f"{item['schemaId']}  {item['path']}\n")
-            _print_findings(item["findings"], item["checks"])
-        _print_left(sources)
+            print_findings(item["findings"], item["checks"])
+        print_left(sources)
         if emitted:
             where = options.workdir if len(emitted) > 1 else emitted[0]["path"]
             sys.stdout.write(f"next: assay schema score {where} --judge COMMAND\n")
@@ -147,7 +141,7 @@ def _hash8(schema: ToolSchema) -> str | None:
         return None  # a number beyond what JavaScript holds; the validation says so
 
 
-def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, rules: SchemaRules, now: datetime, outputs: list[str]) -> int:
+def _consume(options: argparse.Namespace, sources: inp.Sources, found: Found, rules: SchemaRules, now: datetime, outputs: list[str]) -> int:
     if sources.unread:
         raise InputError(sources.unread[0].code, "not every schema can be read.", where=str(options.path), faults=sources.faults(), fix="Nothing was written.")
     scores, faults = {}, []
@@ -214,7 +208,7 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: _Found, r
             status = tree.shown_status("tools-aggregate-schema", {"namespace": schema.namespace, "schema": schema.base})
         inp.progress("tools-aggregate-schema", schema.base, status, valid=report["validationPassed"], written=True)
         inp.progress_count(count, len(found))
-    _write_findings(outputs, found)
+    write_findings(outputs, found)
     if options.json:
         opt.print_json({"passed": passed, "reports": reports, "policy": rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
     else:
@@ -257,233 +251,6 @@ def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
     raise InputError("FMC-014", "there are a thousand reports of this second.", where=folder)
 
 
-def _write_findings(outputs: list[str], found: _Found) -> None:
-    for path in outputs:
-        if path.endswith(".sarif"):
-            from assay.reports.sarif import sarif  # only where it is asked for
-
-            document: Any = sarif([(_source(schema.path), findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
-        else:
-            document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
-        with atomic_write(path) as stream:
-            stream.write(document_bytes(document))
-
-
-def _source(path: str) -> str:
-    """A path as people below this folder write it, so that a code host finds the file in the repository."""
-    if "://" in path or not os.path.isfile(path):
-        return path if "://" in path else f"stdio://{path}"  # a live server has no file
-    here = os.path.join(os.getcwd(), "")
-    return path[len(here) :] if path.startswith(here) else path
-
-
-# --- score --------------------------------------------------------------------------------------------------------------------------------
-
-
-def _score(argv: list[str]) -> int:
-    made = opt.parser(
-        "schema score",
-        "Score prompts with a judge: one isolated request for each prompt. A judge is a command that reads a prompt and writes JSON.",
-        "assay schema score proofs/grade-work/openmeteo_air/prompts.json -o scores.json --judge './judge.sh'",
-    )
-    made.add_argument("prompts", metavar="PROMPTS", help="a prompts.json, or a work folder with <slug>/prompts.json")
-    made.add_argument("-o", "--output", metavar="SCORES", help="where to write scores.json, or for a work folder the folder (default: beside the prompts)")
-    made.add_argument(
-        "--judge",
-        metavar="J",
-        required=True,
-        help='a command that reads a prompt on standard input and writes {"score": 1.0-5.0, "reasoning": ...}; or a judge\'s description (.yaml)',
-    )
-    made.add_argument("--model", metavar="NAME", help="the model behind the judge, for the record")
-    made.add_argument("--judge-version", metavar="V", help="the version of the judge, for the record")
-    made.add_argument("--repeat", metavar="N", type=int, default=1, help="ask N times; the first reply is the score, the others show how well it repeats")
-    made.add_argument("--timeout", metavar="S", type=float, default=120.0, help="seconds to wait for one reply (default: 120)")
-    inp.add_rules(made)
-    inp.add_clock(made)
-    options = made.parse_args(argv)
-    if options.repeat < 1 or options.timeout <= 0:
-        raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
-    from assay.flowmcp.scorer import CommandJudge, EndpointJudge, Judge, score_prompts
-
-    judge: Judge
-    if options.judge.endswith((".yaml", ".yml")):
-        from assay.files import read_yaml
-        from assay.judging.config import load_judge
-
-        spec = load_judge(read_yaml(options.judge))
-        judge = EndpointJudge(spec)
-        options.model = options.model or spec.model
-    else:
-        judge = CommandJudge(options.judge, timeout_s=options.timeout)
-    rules, now = inp.rules_of(options), inp.now_of(options)
-    results: list[dict[str, Any]] = []
-    unstable = 0
-    jobs = _jobs(options.prompts, options.output)
-    for source, target in jobs:
-        scored = score_prompts(
-            read_json(source, lone_surrogates=True).tree,
-            judge,
-            rules,
-            now=now,
-            repeat=options.repeat,
-            model=options.model,
-            harness_version=options.judge_version,
-            program_version=__version__,
-            where=source,
-        )
-        with atomic_write(target) as stream:
-            stream.write(document_bytes(scored.document))
-        results.append({"path": target, "scores": scored.document})
-        for item in scored.spreads:
-            if item.warning:
-                unstable += 1
-                sys.stderr.write(
-                    f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}: {options.repeat} scores lie {float(item.spread):g} apart, "
-                    f"more than {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n"
-                )
-    if options.json:
-        opt.print_json({"results": results, "unstable": unstable})
-    else:
-        for result in results:
-            shown = ", ".join(f"{item['dimension']} {item['score']}" for item in result["scores"]["scores"])
-            sys.stdout.write(f"{result['scores']['schemaIdSlug']}  {shown}  {result['path']}\n")
-        given = options.output or (options.prompts if os.path.isdir(options.prompts) else results[0]["path"])
-        sys.stdout.write(f"next: assay schema grade PATH --consume-scores {given}\n")
-    return ExitCode.PASSED
-
-
-def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
-    if not os.path.isdir(prompts):
-        if output and os.path.isdir(output):
-            raise UsageError("FIL-008", "is a directory.", where=output, fix="Name the file, as scores.json.")
-        return [(prompts, output or os.path.join(os.path.dirname(prompts), "scores.json"))]
-    names = sorted(name for name in os.listdir(prompts) if os.path.isfile(os.path.join(prompts, name, "prompts.json")))
-    if not names:
-        raise InputError("FMC-008", "holds no <slug>/prompts.json.", where=prompts, fix="Write them with `assay schema grade PATH --emit-prompts`.")
-    return [(os.path.join(prompts, name, "prompts.json"), os.path.join(output or prompts, name, "scores.json")) for name in names]
-
-
-# --- validate -----------------------------------------------------------------------------------------------------------------------------
-
-
-def _validate(argv: list[str]) -> int:
-    made = opt.parser(
-        "schema validate",
-        "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding with a fix. Asks no model.",
-        "assay schema validate schemas/ -o findings.sarif",
-    )
-    inp.add_source(made)
-    made.add_argument("--rules", action="store_true", help="list the rules instead")
-    inp.add_checks(made)
-    inp.add_rules(made)
-    opt.add_output(made, (".sarif", ".json"))
-    options = made.parse_args(argv)
-    if options.rules:
-        return _list_rules(options)
-    if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
-        tree = read_json(options.path, lone_surrogates=True).tree
-        if isinstance(tree, dict) and any(key in tree for key in ("gradingId", "indexVersion", "proofVersion")):
-            return _validate_artefact(tree, options)
-    outputs, lists = opt.outputs(options), inp.lists_of(options)
-    sources = inp.read_sources(options)
-    found: _Found = {schema.path: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
-    _write_findings(outputs, found)
-    errors = sum(finding.level == "error" for _, findings, _ in found.values() for finding in findings)
-    vetoes = sum(check.outcome == "veto" for _, _, checks in found.values() for check in checks)
-    if options.json:
-        opt.print_json(
-            {
-                "passed": not errors and not vetoes and not sources.unread,
-                "files": [
-                    {
-                        "file": schema.path,
-                        "schemaId": schema.schema_id,
-                        "kind": schema.kind,
-                        "findings": [finding._asdict() for finding in findings],
-                        "checks": [check.document() for check in checks],
-                        "handlers": list(schema.handlers),
-                    }
-                    for schema, findings, checks in found.values()
-                ],
-                "refused": [fault.as_dict() for fault in sources.faults()],
-                "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
-            }
-        )
-    else:
-        for schema, findings, checks in found.values():
-            sys.stdout.write(f"{schema.schema_id}  {schema.path}\n")
-            _print_findings(findings, checks)
-        _print_left(sources)
-    if sources.unread:
-        return ExitCode.MALFORMED
-    return ExitCode.FAILED if errors or vetoes else ExitCode.PASSED
-
-
-def _list_rules(options: argparse.Namespace) -> int:
-    if options.json:
-        opt.print_json({"rules": [rule._asdict() for rule in RULES.values()]})
-    else:
-        for rule in RULES.values():
-            sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{f' ({rule.spec})' if rule.spec else ''}\n")
-    return ExitCode.PASSED
-
-
-def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int:
-    from assay.flowmcp.entry import consistency_faults, published_schema, recomputed, schema_faults, semantic_faults
-    from assay.flowmcp.index import INDEX_VERSION, index_fault, strict
-
-    if "gradingId" in tree:
-        kind = "grading entry"
-        faults = schema_faults(tree)
-        if not faults:
-            rules = inp.rules_of(options)
-            faults = semantic_faults(tree) + consistency_faults(tree, rules, recomputed(tree, rules))
-    else:
-        kind = "index"
-        if "proofVersion" in tree:  # the exported proof of newer versions of the specification is an index by another name
-            tree = {**{key: value for key, value in tree.items() if key != "proofVersion"}, "indexVersion": INDEX_VERSION}
-        import jsonschema_rs
-
-        validator = jsonschema_rs.Draft202012Validator(published_schema("index"), offline=True)
-        faults = [f"{'.'.join(map(str, error.instance_path)) or 'the index'}: {error.message}" for error in validator.iter_errors(strict(tree))]
-        wrong = index_fault(tree)
-        faults += [f"{wrong.code} {wrong.message}"] if wrong else []
-    if options.json:
-        opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
-    else:
-        sys.stdout.write(
-            f"{options.path}: a sound {kind}\n" if not faults else f"{options.path}: {len(faults)} fault{'s' if len(faults) != 1 else ''} in this {kind}\n"
-        )
-        sys.stdout.writelines(f"  {fault}\n" for fault in faults)
-    return ExitCode.PASSED if not faults else ExitCode.FAILED
-
-
-# --- words --------------------------------------------------------------------------------------------------------------------------------
-
-_PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
-
-
-def _print_findings(findings: list[SchemaFinding], checks: list[Check]) -> None:
-    on = opt.colour()
-    for finding in findings:
-        where = f"line {finding.line}  " if finding.line is not None else ""
-        level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
-        told = f"{where}{finding.path}{': ' if finding.path else ''}{finding.message} {finding.fix}"
-        sys.stdout.write(f"  {level} {printable(told)} [{finding.rule}]\n")
-    for check in checks:
-        if check.outcome != "clean" and not (check.id == "tos-attached" and check.evidence.get("link") is None):  # the finding terms-missing says that already
-            sys.stdout.write(
-                f"  {opt.paint(f'{check.outcome:<7}', 'red' if check.outcome == 'veto' else 'yellow', on=on)} {check.id}: {printable(check.reason)}\n"
-            )
-
-
-def _print_left(sources: inp.Sources) -> None:
-    for error in sources.unread:
-        sys.stdout.write(f"refused  {error} [{error.code}]\n")
-    for item in sources.skipped:
-        sys.stdout.write(f"skipped  {printable(item.path)}: {printable(item.reason)}\n")
-
-
 def _print_report(item: dict[str, Any], found: tuple[ToolSchema, list[SchemaFinding], list[Check]]) -> None:
     report = item["report"]
     on = opt.colour()
@@ -492,7 +259,7 @@ def _print_report(item: dict[str, Any], found: tuple[ToolSchema, list[SchemaFind
     sys.stdout.write(f"{report['schemaId']}  {grade}  {protocol.shown_text_of(report['score'])}  {report['reason']}\n")
     for dimension in report["dimensions"]:
         sys.stdout.write(f"  {dimension['dimension']:<11} {dimension['score']}  {printable(str(dimension.get('reasoning', ''))[:120])}\n")
-    _print_findings([finding for finding in found[1] if finding.level == "error"], found[2])
+    print_findings([finding for finding in found[1] if finding.level == "error"], found[2])
     sys.stdout.write(f"  report {item['path']} · policy {report['policy']} · {report['scoringSystem']} · {report['gradingSystem']}\n")
     if "entry" in item:
         sys.stdout.write(f"  entry  {item['entry']}\n")

@@ -1,0 +1,168 @@
+"""`assay schema validate`: findings of schemas, servers and grading files; and how findings are shown and written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay import __version__
+from assay.cli import options as opt
+from assay.cli import schema_input as inp
+from assay.errors import ExitCode, printable
+from assay.files import atomic_write, read_json
+from assay.flowmcp.assess import RULES, assess
+from assay.flowmcp.checks import run_checks
+from assay.flowmcp.documents import document_bytes
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.flowmcp.checks import Check
+    from assay.flowmcp.source import SchemaFinding, ToolSchema
+
+Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
+"""Each schema by its path, with its findings and its veto checks."""
+
+_PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
+
+
+def run(action: str, argv: list[str]) -> int:
+    """Validate what the command line names."""
+    return _validate(argv)
+
+
+def _validate(argv: list[str]) -> int:
+    made = opt.parser(
+        "schema validate",
+        "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding with a fix. Asks no model.",
+        "assay schema validate schemas/ -o findings.sarif",
+    )
+    inp.add_source(made)
+    made.add_argument("--rules", action="store_true", help="list the rules instead")
+    inp.add_checks(made)
+    inp.add_rules(made)
+    opt.add_output(made, (".sarif", ".json"))
+    options = made.parse_args(argv)
+    if options.rules:
+        return _list_rules(options)
+    if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
+        tree = read_json(options.path, lone_surrogates=True).tree
+        if isinstance(tree, dict) and any(key in tree for key in ("gradingId", "indexVersion", "proofVersion")):
+            return _validate_artefact(tree, options)
+    outputs, lists = opt.outputs(options), inp.lists_of(options)
+    sources = inp.read_sources(options)
+    found: Found = {schema.path: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
+    write_findings(outputs, found)
+    errors = sum(finding.level == "error" for _, findings, _ in found.values() for finding in findings)
+    vetoes = sum(check.outcome == "veto" for _, _, checks in found.values() for check in checks)
+    if options.json:
+        opt.print_json(
+            {
+                "passed": not errors and not vetoes and not sources.unread,
+                "files": [
+                    {
+                        "file": schema.path,
+                        "schemaId": schema.schema_id,
+                        "kind": schema.kind,
+                        "findings": [finding._asdict() for finding in findings],
+                        "checks": [check.document() for check in checks],
+                        "handlers": list(schema.handlers),
+                    }
+                    for schema, findings, checks in found.values()
+                ],
+                "refused": [fault.as_dict() for fault in sources.faults()],
+                "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+            }
+        )
+    else:
+        for schema, findings, checks in found.values():
+            sys.stdout.write(f"{schema.schema_id}  {schema.path}\n")
+            print_findings(findings, checks)
+        print_left(sources)
+    if sources.unread:
+        return ExitCode.MALFORMED
+    return ExitCode.FAILED if errors or vetoes else ExitCode.PASSED
+
+
+def _list_rules(options: argparse.Namespace) -> int:
+    if options.json:
+        opt.print_json({"rules": [rule._asdict() for rule in RULES.values()]})
+    else:
+        for rule in RULES.values():
+            sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{f' ({rule.spec})' if rule.spec else ''}\n")
+    return ExitCode.PASSED
+
+
+def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int:
+    from assay.flowmcp.entry import consistency_faults, published_schema, recomputed, schema_faults, semantic_faults
+    from assay.flowmcp.index import INDEX_VERSION, index_fault, strict
+
+    if "gradingId" in tree:
+        kind = "grading entry"
+        faults = schema_faults(tree)
+        if not faults:
+            rules = inp.rules_of(options)
+            faults = semantic_faults(tree) + consistency_faults(tree, rules, recomputed(tree, rules))
+    else:
+        kind = "index"
+        if "proofVersion" in tree:  # the exported proof of newer versions of the specification is an index by another name
+            tree = {**{key: value for key, value in tree.items() if key != "proofVersion"}, "indexVersion": INDEX_VERSION}
+        import jsonschema_rs
+
+        validator = jsonschema_rs.Draft202012Validator(published_schema("index"), offline=True)
+        faults = [f"{'.'.join(map(str, error.instance_path)) or 'the index'}: {error.message}" for error in validator.iter_errors(strict(tree))]
+        wrong = index_fault(tree)
+        faults += [f"{wrong.code} {wrong.message}"] if wrong else []
+    if options.json:
+        opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
+    else:
+        sys.stdout.write(
+            f"{options.path}: a sound {kind}\n" if not faults else f"{options.path}: {len(faults)} fault{'s' if len(faults) != 1 else ''} in this {kind}\n"
+        )
+        sys.stdout.writelines(f"  {fault}\n" for fault in faults)
+    return ExitCode.PASSED if not faults else ExitCode.FAILED
+
+
+def write_findings(outputs: list[str], found: Found) -> None:
+    """Write the findings to each output file, as SARIF or JSON."""
+    for path in outputs:
+        if path.endswith(".sarif"):
+            from assay.reports.sarif import sarif  # only where it is asked for
+
+            document: Any = sarif([(_source(schema.path), findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
+        else:
+            document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
+        with atomic_write(path) as stream:
+            stream.write(document_bytes(document))
+
+
+def _source(path: str) -> str:
+    """A path as people below this folder write it, so that a code host finds the file in the repository."""
+    if "://" in path or not os.path.isfile(path):
+        return path if "://" in path else f"stdio://{path}"  # a live server has no file
+    here = os.path.join(os.getcwd(), "")
+    return path[len(here) :] if path.startswith(here) else path
+
+
+def print_findings(findings: list[SchemaFinding], checks: list[Check]) -> None:
+    """Print findings and what the veto checks found."""
+    on = opt.colour()
+    for finding in findings:
+        where = f"line {finding.line}  " if finding.line is not None else ""
+        level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
+        told = f"{where}{finding.path}{': ' if finding.path else ''}{finding.message} {finding.fix}"
+        sys.stdout.write(f"  {level} {printable(told)} [{finding.rule}]\n")
+    for check in checks:
+        if check.outcome != "clean" and not (check.id == "tos-attached" and check.evidence.get("link") is None):  # the finding terms-missing says that already
+            sys.stdout.write(
+                f"  {opt.paint(f'{check.outcome:<7}', 'red' if check.outcome == 'veto' else 'yellow', on=on)} {check.id}: {printable(check.reason)}\n"
+            )
+
+
+def print_left(sources: inp.Sources) -> None:
+    """Print what was left out, and why."""
+    for error in sources.unread:
+        sys.stdout.write(f"refused  {error} [{error.code}]\n")
+    for item in sources.skipped:
+        sys.stdout.write(f"skipped  {printable(item.path)}: {printable(item.reason)}\n")

@@ -1,0 +1,109 @@
+"""`assay serve`: the API over a ledger."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from assay.cli import options as opt
+from assay.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.server.settings import Settings
+
+INSTALL = "pip install 'assay[server]'"
+
+
+def run(verb: str, argv: list[str]) -> int:
+    """Serve until told to stop."""
+    made = opt.parser(
+        "serve",
+        "Serve the API and its event streams over a ledger. SIGTERM ends it cleanly: what was begun is finished, jobs go back into the queue.",
+        "assay serve --db postgresql://assay@db/assay --workers 4",
+    )
+    made.add_argument(
+        "--db", metavar="URL", default="sqlite:///.assay/ledger.db", help="the ledger, sqlite:///FILE or postgresql://... (default: .assay/ledger.db)"
+    )
+    made.add_argument("--host", metavar="H", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    made.add_argument("--port", metavar="N", type=int, default=8321, help="the port to listen on (default: 8321)")
+    made.add_argument("--workers", metavar="N", type=int, default=1, help="processes that answer (default: 1)")
+    made.add_argument("--allow-anonymous", action="store_true", help="let requests of this machine in without a token, as project 'default'; only on loopback")
+    made.add_argument("--schemas", metavar="DIR", help="a tree of graded tool schemas to show, read-only")
+    made.add_argument("--policy", metavar="Q", default="workflow", help="the policy that grades (default: workflow)")
+    made.add_argument("--judge-card", metavar="FILE", action="append", default=[], help="the card of a judge; may be repeated")
+    made.add_argument("--rate", metavar="N", type=float, default=2000.0, help="requests a second for each token and process; 0 for no limit (default: 2000)")
+    made.add_argument("--max-body", metavar="BYTES", type=int, default=16 * 1024 * 1024, help="the largest body that is read whole (default: 16 MiB)")
+    made.add_argument("--quiet", action="store_true", help="log no line for each request")
+    opt.add_library(made)
+    options = made.parse_args(argv)
+    return serve(settings_of(options), port=options.port, workers=options.workers)
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """What the options ask for."""
+    import os
+
+    try:
+        from assay.server.settings import Settings, is_loopback
+    except ModuleNotFoundError as error:
+        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+    if not 0 <= options.port < 65536:
+        raise UsageError("CLI-001", f"--port {options.port} is no port.")
+    if options.workers < 1:
+        raise UsageError("CLI-001", "--workers must be 1 or more.")
+    if options.rate < 0 or options.max_body < 1024:
+        raise UsageError("CLI-001", "--rate is 0 or more, --max-body 1024 or more.")
+    if options.allow_anonymous and not is_loopback(options.host):
+        raise UsageError(
+            "CLI-001", f"--allow-anonymous is for this machine only, and {options.host} is not: anyone could write.", fix="Use tokens: `assay token create`."
+        )
+    if options.schemas is not None and not os.path.isdir(options.schemas):
+        raise UsageError("FIL-001", "there is no such folder.", where=options.schemas)
+    return Settings(
+        db=options.db,
+        library=options.library or os.environ.get("ASSAY_LIBRARY"),
+        policy=options.policy,
+        schemas=options.schemas,
+        cards=tuple(options.judge_card),
+        allow_anonymous=options.allow_anonymous,
+        host=options.host,
+        max_body_bytes=options.max_body,
+        rate_per_s=options.rate,
+        rate_burst=max(1, int(2 * options.rate)),
+        log_requests=not options.quiet,
+    )
+
+
+def serve(settings: Settings, *, port: int, workers: int) -> int:
+    """Listen until a signal comes."""
+    try:
+        import uvicorn
+
+        from assay.server.logs import uvicorn_config
+        from assay.server.settings import to_environment
+        from assay.store.ledger import open_ledger
+    except ModuleNotFoundError as error:
+        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+    with open_ledger(settings.db) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker
+        where = ledger.where
+    to_environment(settings)
+    sys.stderr.write(f"assay: serving {where} on http://{settings.host}:{port}/api/v1, {workers} worker{'s' if workers != 1 else ''}\n")
+    sys.stderr.flush()
+    uvicorn.run(
+        "assay.server.app:from_parent",
+        factory=True,
+        host=settings.host,
+        port=port,
+        workers=workers,
+        log_config=uvicorn_config(),
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=8192,
+        timeout_graceful_shutdown=round(settings.shutdown_s),
+        timeout_keep_alive=30,
+    )
+    return ExitCode.PASSED

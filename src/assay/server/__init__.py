@@ -1,0 +1,1 @@
+"""The API and its event streams over the ledger. Needs the extra `server`."""

@@ -1,0 +1,109 @@
+"""The application: routes, errors, limits and the life of the process.
+
+`create_app(settings)` makes everything anew; nothing is global. Starting opens the ledger and finishes what a dead server left; ending stops new work, lets
+streams go, gives jobs back and stores what waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+
+from assay import __version__
+from assay.server import problems
+from assay.server.evaluating import take_up
+from assay.server.guard import Guard
+from assay.server.jobs import Worker
+from assay.server.routes import decisions, jobs, library, live, records, runs, system
+from assay.server.settings import Settings, from_environment
+from assay.server.state import Services
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from assay.server.logs import Log
+
+PREFIX = "/api/v1"
+
+
+def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
+    """A server for one ledger."""
+    services = Services(settings, log=log)
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        worker = Worker(services)
+        services.writer.start()
+        services.hub.start()
+        worker.start()
+        restore = _hear_the_end(services)
+        await take_up(services)
+        services.log.write("started", version=__version__, ledger=services.ledger.where)
+        try:
+            yield
+        finally:
+            restore()
+            stop(services)
+            await worker.close()
+            await asyncio.to_thread(services.writer.close)
+            services.ledger.close()
+            services.log.write("stopped")
+
+    app = FastAPI(
+        title="Assay",
+        version=__version__,
+        summary="The release gate for AI workflows: evidence in; scores, a grade and a decision out.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=life,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    app.state.services = services
+    problems.install(app)
+    for module in (system, live, runs, decisions, records, jobs, library):
+        app.include_router(module.router, prefix=PREFIX)
+    # every run comes this way: what FastAPI adds around a route costs more than reading and answering it
+    app.add_middleware(Guard, services=services, quick={("POST", f"{PREFIX}/runs"): problems.answering(app, runs.post_runs, "/runs")})
+    return app
+
+
+def stop(services: Services) -> None:
+    """The end begins: not ready any more, and no stream holds the server up."""
+    services.stopping = True
+    services.hub.close()
+
+
+def _hear_the_end(services: Services) -> Any:
+    """Hear of a SIGTERM before the web server waits for its connections: streams would keep it waiting. Returns what undoes this."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def heard(number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(stop, services)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    chained = [number for number, handler in before.items() if callable(handler) and handler is not signal.default_int_handler]
+    for number in chained:
+        signal.signal(number, heard)
+
+    def restore() -> None:
+        for number in chained:
+            signal.signal(number, before[number])
+
+    return restore
+
+
+def from_parent() -> FastAPI:
+    """The application in a worker process, with the settings that its parent left."""
+    return create_app(from_environment())

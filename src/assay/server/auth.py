@@ -1,0 +1,137 @@
+"""Who asks, and what they may do.
+
+A bearer token names one project and some scopes. Without a token nobody gets in, unless the server was started to let this machine in, the request comes
+from this machine, speaks to it by its own name, and did not come through a proxy: a page in a browser can do the first, not the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
+
+from assay.server.problems import Problem
+from assay.server.settings import is_loopback
+from assay.store.access import SCOPES, find_token
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from assay.server.settings import Settings
+    from assay.store.databases import Database
+
+MAX_CACHED = 10_000
+BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token made by `assay token create`.")
+
+
+class Principal(NamedTuple):
+    """Who asks."""
+
+    token: str
+    project: str
+    scopes: frozenset[str]
+
+    @property
+    def author(self) -> str:
+        """As it stands in the ledger."""
+        return f"token {self.token}" if self.token else "anonymous"
+
+
+class RateLimit:
+    """A bucket of requests for each token, filled at a steady rate. Each process has its own."""
+
+    def __init__(self, per_s: float, burst: int) -> None:
+        self._per_s = per_s
+        self._burst = float(burst)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, who: str, now: float) -> float:
+        """0 where the request may pass; else the seconds until one may."""
+        level, before = self._buckets.get(who, (self._burst, now))
+        level = min(self._burst, level + (now - before) * self._per_s)
+        if level < 1:
+            self._buckets[who] = (level, now)
+            return (1 - level) / self._per_s
+        if len(self._buckets) > MAX_CACHED:
+            self._buckets.clear()
+        self._buckets[who] = (level - 1, now)
+        return 0.0
+
+
+class Gatekeeper:
+    """Knows tokens; asks the database for one only now and then."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._settings = settings
+        self._database = database
+        self._limit = RateLimit(settings.rate_per_s, settings.rate_burst) if settings.rate_per_s > 0 else None
+        self._known: dict[bytes, tuple[Principal | None, float]] = {}
+
+    async def principal(self, request: Request) -> Principal:
+        """Who asks; a problem where it cannot be told, or they ask too often."""
+        given = request.headers.get("authorization")
+        found = self._anonymous(request) if given is None else await self._of_token(given)
+        if found is None:
+            what = "a token is needed." if given is None else "this is no valid token."
+            raise Problem(401, what, where="Authorization", fix="Send `Authorization: Bearer TOKEN`; `assay token create` makes one.", headers=_CHALLENGE)
+        if self._limit is not None:
+            wait = self._limit.wait_s(found.token, time.monotonic())
+            if wait:
+                raise Problem(429, "too many requests with this token.", fix="Wait, then go on.", headers={"Retry-After": str(max(1, round(wait + 0.5)))})
+        return found
+
+    def _anonymous(self, request: Request) -> Principal | None:
+        settings, headers = self._settings, request.headers
+        here = settings.allow_anonymous and is_loopback(settings.host) and request.client is not None and is_loopback(request.client.host)
+        if not here or not is_loopback(request.url.hostname) or any(name in headers for name in _FORWARDED):
+            return None
+        return Principal("", settings.anonymous_project, frozenset(SCOPES))
+
+    async def _of_token(self, given: str) -> Principal | None:
+        scheme, _, text = given.partition(" ")
+        text = text.strip()
+        if scheme.lower() != "bearer" or not text.isascii() or len(text) > 200:
+            return None
+        # the cache is asked for a digest: what its lookup takes tells nothing about the token
+        mark = sha256(text.encode()).digest()
+        known = self._known.get(mark)
+        now = time.monotonic()
+        if known is not None and known[1] > now:
+            return known[0]
+        token = await asyncio.to_thread(find_token, self._database, text)
+        found = None if token is None else Principal(token.id, token.project, frozenset(token.scopes))
+        if len(self._known) > MAX_CACHED:
+            self._known.clear()
+        self._known[mark] = (found, now + self._settings.token_cache_s)
+        return found
+
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="assay"'}
+_FORWARDED = ("x-forwarded-for", "x-forwarded-host", "forwarded", "x-real-ip", "via")
+
+
+def needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
+    """A dependency: the principal, once it is known to have the scope."""
+    assert scope in SCOPES
+
+    async def check(request: Request, _token: object = Security(BEARER)) -> Principal:
+        return await admit(request, scope)
+
+    return check
+
+
+async def admit(request: Request, scope: str) -> Principal:
+    """The principal of a request, or a problem."""
+    gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
+    found = await gatekeeper.principal(request)
+    if scope not in found.scopes:
+        raise Problem(403, f"this token has not the scope '{scope}'.", where="Authorization", fix=f"Make one with `assay token create --scope {scope}`.")
+    request.scope["assay.principal"] = found
+    return found
+
+
+READ, WRITE, JUDGE, ADMIN = (Depends(needs(scope)) for scope in SCOPES)

@@ -1,0 +1,183 @@
+"""Reading what a client sends: its media type, its size, its pace, its encoding, its nesting; and writing what it gets back.
+
+A body is refused as soon as it is known to be wrong, and is never held beyond its limit, packed or unpacked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from assay.errors import InputError
+from assay.files import Document, json_fault, parse_json
+from assay.server.problems import Problem, problem_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+
+    from assay.server.settings import Settings
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+encode = msgspec.json.Encoder(decimal_format="number").encode
+GZIP_FROM = 1024
+_NAME = "body"
+
+
+def media_type(request: Request, *allowed: str) -> str:
+    """The media type of the body, one of those allowed."""
+    given = request.headers.get("content-type", "")
+    name, _, rest = given.partition(";")
+    name = name.strip().lower()
+    if name not in allowed:
+        raise Problem(415, f"the media type {name[:80]!r} is none this address reads.", where="Content-Type", fix=f"Send {' or '.join(allowed)}.")
+    charset = rest.partition("charset=")[2].strip().strip('"').lower()
+    if charset and charset not in ("utf-8", "utf8"):
+        raise Problem(400, f"the encoding {charset[:40]!r} is not UTF-8.", where="Content-Type", fix="JSON here is UTF-8.")
+    return name
+
+
+async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIterator[bytes]:
+    """The body part by part: unpacked, within its limit, at a pace that lets others live."""
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > limit:
+        raise _too_large(limit)
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("identity", "gzip"):
+        raise Problem(415, f"the content encoding {coding[:40]!r} is none this address reads.", where="Content-Encoding", fix="Send it plain or as gzip.")
+    unpack = zlib.decompressobj(31) if coding == "gzip" else None
+    seen = 0
+    end = asyncio.get_running_loop().time() + 10 * settings.body_timeout_s
+    parts = request.stream().__aiter__()
+    while True:
+        try:
+            async with asyncio.timeout(min(settings.body_timeout_s, max(0.0, end - asyncio.get_running_loop().time()))):
+                part = await parts.__anext__()
+        except StopAsyncIteration:
+            break
+        except TimeoutError:
+            fix = "Send it faster, or in smaller requests."
+            raise Problem(408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}) from None
+        except ClientDisconnect:
+            raise Problem(400, "the client went away in the middle of the body.") from None
+        for plain in _unpacked(unpack, part, limit - seen):
+            seen += len(plain)
+            if seen > limit:
+                raise _too_large(limit)
+            yield plain
+    if unpack is not None and not unpack.eof:
+        raise Problem(400, "the body is no whole gzip stream.", where="Content-Encoding")
+
+
+def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
+    if unpack is None:
+        return [part] if part else []
+    try:
+        plain = unpack.decompress(part, max(1, room + 1))
+    except zlib.error:
+        raise Problem(400, "the body is no gzip stream.", where="Content-Encoding") from None
+    if unpack.unconsumed_tail or unpack.unused_data:
+        raise _too_large(len(plain)) if unpack.unconsumed_tail else Problem(400, "something follows the gzip stream.", where="Content-Encoding")
+    return [plain] if plain else []
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        413, f"the body is larger than {limit:,} bytes.", fix="Send it in parts, or as lines (application/x-ndjson).", headers={"Connection": "close"}
+    )
+
+
+async def whole(request: Request, settings: Settings) -> bytes:
+    """The whole body."""
+    return b"".join([part async for part in chunks(request, settings, limit=settings.max_body_bytes)])
+
+
+def parsed(data: bytes) -> Any:
+    """A body as a tree, every number exact. What is no JSON is a 400 that says where."""
+    if not data.strip():
+        raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME)
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError) as error:
+        error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
+        fault = json_fault(error, data, file=_NAME, line=None)
+        raise problem_of(InputError(fault.code, fault.message, where=_NAME, fix=fault.fix, faults=[fault])) from None
+
+
+async def tree(request: Request, settings: Settings) -> Any:
+    """A JSON body as a tree."""
+    media_type(request, JSON)
+    return parsed(await whole(request, settings))
+
+
+def document(found: Any, *, at: str = "") -> Document:
+    """A part of a body, ready to be read as a record."""
+    return Document(found, _NAME, at=at)
+
+
+def fields(found: Any, known: dict[str, type | tuple[type, ...]], *, required: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The members of a JSON object, each of its kind; an unknown one is an error that names the near miss."""
+    from assay.registry import near_miss
+
+    if not isinstance(found, dict):
+        raise Problem(422, "the body must be a JSON object.", where=_NAME)
+    for name, value in found.items():
+        if name not in known:
+            raise Problem(422, f"unknown key '{name[:80]}'.{near_miss(name, known)}", where=name[:80], fix=f"The keys are {', '.join(known)}.")
+        kinds = _kinds(known[name])
+        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+            raise Problem(422, f"'{name}' is not of the kind it must be: {', '.join(kind.__name__ for kind in kinds)}.", where=name)
+    for name in required:
+        if found.get(name) is None:
+            raise Problem(422, f"the key '{name}' is missing.", where=name)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _kinds(kind: type | tuple[type, ...]) -> tuple[type, ...]:
+    return kind if isinstance(kind, tuple) else (kind,)
+
+
+# --- and back -----------------------------------------------------------------------------------------------------------------------------
+
+
+def reply(request: Request, body: bytes, *, status: int = 200, headers: dict[str, str] | None = None, tag: str | None = None, media: str = JSON) -> Response:
+    """JSON with its ETag: `304` where the client has it, gzip where it takes it and it pays."""
+    more = dict(headers or {})
+    if request.method in ("GET", "HEAD") and status == 200:
+        etag = f'"{tag or sha256(body).hexdigest()[:32]}"'
+        more["ETag"] = etag
+        more["Cache-Control"] = "private, no-cache"
+        more["Vary"] = "Authorization, Accept-Encoding"
+        wanted = request.headers.get("if-none-match")
+        if wanted is not None and (wanted.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in wanted.split(",")]):
+            return Response(None, 304, headers=more)
+    if len(body) >= GZIP_FROM and takes_gzip(request.headers.get("accept-encoding", "")):
+        body = zlib.compress(body, 1, wbits=31)
+        more["Content-Encoding"] = "gzip"
+    return Response(body, status, headers=more, media_type=media)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether a client takes gzip.
+
+    >>> takes_gzip("br, gzip;q=0.5"), takes_gzip("gzip;q=0"), takes_gzip("")
+    (True, False, False)
+    """
+    for one in accepted.split(","):
+        name, _, weight = one.partition(";")
+        if name.strip().lower() == "gzip":
+            return weight.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def answer(request: Request, value: Any, *, status: int = 200, headers: dict[str, str] | None = None, tag: str | None = None) -> Response:
+    """A document as an answer."""
+    return reply(request, encode(value), status=status, headers=headers, tag=tag)

@@ -1,0 +1,97 @@
+"""What the OpenAPI document says of bodies and answers. The records are described by their own published schemas, never by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.records.evidence import Run
+from assay.records.schemas import json_schema
+from assay.records.scorecard import Scorecard
+from assay.server.bodies import JSON, LINES
+from assay.server.problems import MEDIA_TYPE
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+        "where": {"type": "string"},
+        "fix": {"type": "string"},
+        "faults": {"type": "array", "items": {"type": "object"}},
+        "message": {"type": "string"},
+        "reasons": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["type", "title", "status", "detail", "code", "where", "fix"],
+}
+_WORDS = {
+    400: "The body or a parameter cannot be read.",
+    401: "A token is needed.",
+    403: "The token has not the scope that is needed.",
+    404: "There is nothing of that name in this project.",
+    408: "The body came too slowly.",
+    409: "It contradicts what is already there.",
+    413: "The body is too large.",
+    415: "The media type is none that is read here.",
+    422: "What was sent is not of its shape, or cannot be graded.",
+    429: "Too many requests; `Retry-After` says when to go on.",
+    503: "The database is away or busy; try again.",
+}
+
+
+def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route may answer with."""
+    return {code: {"description": _WORDS[code], "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}} for code in codes}
+
+
+EVERY = problems(400, 401, 403, 404, 422, 429, 503)
+"""Of every route that needs a token."""
+POSTED = problems(408, 409, 413, 415)
+"""Of every route that takes a body, beside those."""
+
+
+def inlined(kind: type) -> dict[str, Any]:
+    """The schema of a record without references, to stand inside another document."""
+    schema = json_schema(kind)
+    definitions = schema.get("$defs", {})
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return walk(definitions[str(value["$ref"]).rsplit("/", 1)[-1]])
+            return {key: walk(item) for key, item in value.items() if key not in ("$schema", "$defs")}
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = walk(schema)
+    return found
+
+
+RUN = inlined(Run)
+SCORECARD = inlined(Scorecard)
+
+
+def body(schema: dict[str, Any], *, lines: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a route reads."""
+    content: dict[str, Any] = {JSON: {"schema": schema}}
+    if lines is not None:
+        content[LINES] = {"schema": {"type": "string", "description": "one JSON document on each line"}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def taken(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """A closed JSON object that a route reads."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
+SIDE = {
+    "description": "documents (runs, scorecards or grades), or stored runs by digest or by filter, or a stored baseline by name",
+    "oneOf": [
+        {"type": "array", "items": {"type": "object"}, "minItems": 1},
+        taken({"digests": {"type": "array", "items": {"type": "string"}, "minItems": 1}}, "digests"),
+        taken({"filter": {"type": "object", "additionalProperties": {"type": ["string", "boolean"]}}}, "filter"),
+        taken({"baseline": TEXT}, "baseline"),
+    ],
+}

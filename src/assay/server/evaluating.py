@@ -1,0 +1,89 @@
+"""The evaluation of a run that was posted while it ran: put it together from its events, grade it, store it, say so to its watchers.
+
+A server that dies in between leaves the run as `evaluating`; the next one to start takes it up. Whoever comes first says the last event, and only one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError
+from assay.files import Document, parse_json
+from assay.server import events
+from assay.server.grading import make, result
+from assay.server.problems import Problem
+from assay.store import events as stored_events
+from assay.store.serving import now_text
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.databases import Database
+    from assay.store.events import Event, Live
+
+
+def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
+    """The whole run: its head, which holds what was said at its end too, and its steps."""
+    run: dict[str, Any] = parse_json(live.head)
+    steps: list[tuple[int, int, dict[str, Any]]] = []
+    calls: list[dict[str, Any]] = []
+    position = 0
+    while found := stored_events.after(database, project, live.run_id, position):
+        for one in found:
+            position = one.position
+            body = parse_json(one.body)
+            if one.kind == "step_end":
+                step = dict(body["step"])
+                steps.append((step.pop("index"), one.position, step))
+                calls += body["tool_calls"]
+            elif one.kind == "workflow_end":
+                run.setdefault("finished_at", body["at"])
+    run["steps"] = [step for _, _, step in sorted(steps, key=lambda found: found[:2])]
+    if calls:
+        run["tool_calls"] = calls
+    return run
+
+
+def problem_events(run_id: str, error: AssayError) -> list[Event]:
+    """The end of a run that cannot be graded."""
+    return [("error", events.event("error", run_id, now_text(), events.error_fields(error)))]
+
+
+async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:
+    """Grade and store a run that has ended. Its watchers get `evaluation_start`, then `evaluation_complete` or `error`."""
+    database = services.ledger.database
+    live = await asyncio.to_thread(stored_events.find, database, project, key)
+    if live is None:
+        raise Problem(404, "there is no such run in progress.", where=key)
+    tree = await asyncio.to_thread(assembled, database, project, live)
+    run_id = str(tree["run_id"])
+    still = (stored_events.EVALUATING,)
+
+    async def add(made: list[Event], *, state: str | None = None, digest: str | None = None) -> None:
+        count = await asyncio.to_thread(stored_events.add, database, project, key, made, of=still, state=state, digest=digest)
+        if count is not None:
+            services.hub.told((project, key), count)
+
+    try:
+        grader = services.grader(project)
+        made = make(Document(tree, "run"), grader, author=live.author)
+        begun = {"policy": made.payload["policy"], "profile": made.payload["profile"]}
+        await add([("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))])
+        stored = await services.writer.put(project, made.drafts)
+    except AssayError as error:
+        await add(problem_events(run_id, error), state=stored_events.FAILED)
+        raise
+    services.metrics.letter(made.payload["grade"])
+    complete = events.evaluation_fields(made.payload, made.grade)
+    last: list[Event] = [("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))]
+    await add(last, state=stored_events.DONE, digest=made.evidence)
+    return result(made, stored, address="/api/v1/runs")
+
+
+async def take_up(services: Services) -> None:
+    """Finish what a server that died left behind."""
+    for project, key in await asyncio.to_thread(stored_events.waiting, services.ledger.database):
+        try:
+            await evaluate(services, project, key)
+        except (AssayError, Problem) as error:
+            services.log.write("take_up", level="warning", run=key, message=str(error))

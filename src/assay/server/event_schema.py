@@ -1,0 +1,82 @@
+"""The published JSON Schema of the events of a run: `assay.event/1`. Every kind has its own closed form, `error` too.
+
+Nothing of the web is imported here, so that whoever only wants the schema gets it cheaply.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.records.evidence import Dataset, Step, ToolCall, Workflow
+from assay.records.schemas import json_schema
+from assay.reports.schemas import SCHEMAS
+
+EVENT_SCHEMA = "assay.event/1"
+KINDS = ("workflow_start", "step_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete", "error")
+LAST = ("evaluation_complete", "error")
+"""After one of these a stream ends, and never before."""
+
+_GRADE: dict[str, Any] = SCHEMAS["grades"]["properties"]["results"]["items"]
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_NUMBER_OR_NULL = {"type": ["number", "null"]}
+_INDEX = {"type": "integer", "minimum": 0}
+_STEP_HEAD: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "agent": _TEXT_OR_NULL, "index": _INDEX},
+    "required": ["name", "agent", "index"],
+    "additionalProperties": False,
+}
+
+
+def _plain(kind: type) -> dict[str, Any]:
+    """The schema of a record, to stand inside another: its definitions are taken in where they are named."""
+    schema = json_schema(kind)
+    definitions = schema.get("$defs", {})
+    found: dict[str, Any] = _inlined({key: value for key, value in schema.items() if key not in ("$schema", "$defs")}, definitions)
+    return found
+
+
+def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        if "$ref" in value:
+            return _inlined(definitions[str(value["$ref"]).rsplit("/", 1)[-1]], definitions)
+        return {key: _inlined(item, definitions) for key, item in value.items()}
+    return [_inlined(item, definitions) for item in value] if isinstance(value, list) else value
+
+
+def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
+    head = {
+        "schema": {"const": EVENT_SCHEMA},
+        "event": {"const": kind},
+        "id": {"type": "integer", "minimum": 1},
+        "run_id": {"type": "string"},
+        "at": _TEXT_OR_NULL,
+        "scoringSystem": {"type": "string", "pattern": r"^scoringSystem/\d+\.\d+\.\d+$"},
+        "gradingSystem": {"type": "string", "pattern": r"^gradingSystem/\d+\.\d+\.\d+$"},
+    }
+    every = {**head, **properties}
+    return {"type": "object", "properties": every, "required": sorted(every), "additionalProperties": False}
+
+
+_STEP = {**_STEP_HEAD, "properties": {**_plain(Step)["properties"], "index": _INDEX}, "required": ["name", "status", "index"]}
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": EVENT_SCHEMA,
+    "oneOf": [
+        _event("workflow_start", {"workflow": _plain(Workflow), "dataset": _plain(Dataset)}),
+        _event("step_start", {"step": _STEP_HEAD}),
+        _event("step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": _plain(ToolCall)}}),
+        _event(
+            "workflow_end",
+            {
+                "status": {"enum": ["success", "failed", "error", "cancelled", "timeout"]},
+                **dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"), _NUMBER_OR_NULL),
+            },
+        ),
+        _event("evaluation_start", {"policy": {"type": "string"}, "profile": _TEXT_OR_NULL}),
+        _event("evaluation_complete", {**_GRADE["properties"], "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}}),
+        _event("error", {"message": {"type": "string"}, "code": {"type": "string"}, "where": {"type": "string"}, "fix": {"type": "string"}}),
+    ],
+}
+"""Each event of a stream is one of these, whole: an unknown key is a fault."""

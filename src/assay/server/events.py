@@ -1,0 +1,104 @@
+"""The events of a run, in order: made from a stored run, or from what a runner posts while it runs.
+
+A stored run is told as it happened: its start, each step, its end, then the evaluation with the whole grade. The place of an event in that order is its id,
+so a client that lost the stream names the last id it saw and gets the rest.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.records.grade import GRADING_SYSTEM
+from assay.records.scorecard import SCORING_SYSTEM
+from assay.server.event_schema import EVENT_SCHEMA, LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from assay.errors import AssayError
+    from assay.records.evidence import Run
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+HEARTBEAT = b": still here\n\n"
+
+
+def plain(value: Any) -> Any:
+    """A record as plain values, every number exact."""
+    return msgspec.to_builtins(value, builtin_types=(Decimal,))
+
+
+def event(kind: str, run_id: str, at: str | None, fields: Mapping[str, Any]) -> Callable[[int], bytes]:
+    """The body of an event, for whichever place it gets."""
+
+    def body(position: int) -> bytes:
+        head = {"schema": EVENT_SCHEMA, "event": kind, "id": position, "run_id": run_id, "at": at}
+        return _encode(
+            {**fields, **head, "scoringSystem": fields.get("scoringSystem", SCORING_SYSTEM), "gradingSystem": fields.get("gradingSystem", GRADING_SYSTEM)}
+        )
+
+    return body
+
+
+def frame(position: int, kind: str, body: bytes) -> bytes:
+    """An event as it goes over the wire. JSON has no line end outside its texts, and there it is escaped: one `data` line is enough."""
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, kind.encode(), body)
+
+
+def start_fields(run: Run) -> dict[str, Any]:
+    """What `workflow_start` says."""
+    return {"workflow": plain(run.workflow), "dataset": plain(run.dataset)}
+
+
+def step_head(step: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """What `step_start` says of a step."""
+    return {"step": {"name": step["name"], "agent": step.get("agent"), "index": index}}
+
+
+def step_fields(step: Mapping[str, Any], index: int, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """What `step_end` says."""
+    return {"step": {**step, "index": index}, "tool_calls": calls}
+
+
+def end_fields(run: Run) -> dict[str, Any]:
+    """What `workflow_end` says."""
+    return {"status": run.status, "latency_ms": run.latency_ms, "cost_usd": run.cost_usd, "tokens": run.tokens, "retries": run.retries}
+
+
+def error_fields(error: AssayError) -> dict[str, Any]:
+    """What `error` says."""
+    return {"message": error.message, "code": error.code, "where": error.where, "fix": error.fix}
+
+
+def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]:
+    """What `evaluation_complete` says: the whole grade, and the digest under which it is stored."""
+    return {**plain(payload), "digest": digest}
+
+
+def replay(run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, after: int = 0) -> Iterator[bytes]:
+    """The events of a stored run, after the one that was seen last. A run without a grade ends in `error`: silence would look like a pass to come."""
+    for position, (kind, at, fields) in enumerate(_story(run, grade, digest), 1):
+        if position > after:
+            yield frame(position, kind, event(kind, run.run_id, at, fields)(position))
+        if kind in LAST:
+            return
+
+
+def _story(run: Run, grade: Mapping[str, Any] | None, digest: str | None) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
+    yield "workflow_start", run.started_at, start_fields(run)
+    calls: dict[str | None, list[dict[str, Any]]] = {}
+    for call in run.tool_calls or ():
+        calls.setdefault(call.step, []).append(plain(call))
+    for index, step in enumerate(run.steps or ()):
+        shown = {**plain(step), "name": step.name, "status": step.status}
+        yield "step_start", None, step_head(shown, index)
+        yield "step_end", None, step_fields(shown, index, calls.pop(step.name, []))
+    yield "workflow_end", run.finished_at, end_fields(run)
+    if grade is None or digest is None:
+        fields = {"message": "this run has no grade in the ledger.", "code": "REL-003", "where": run.run_id, "fix": "Post it again, or ask for a regrade job."}
+        yield "error", None, fields
+        return
+    yield "evaluation_start", None, {"policy": grade["policy"], "profile": grade.get("profile")}
+    yield "evaluation_complete", None, evaluation_fields(grade, digest)

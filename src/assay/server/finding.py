@@ -1,0 +1,81 @@
+"""Records by their digest or by the id of a run, always within one project. A record of another project is not there: it is never said to be forbidden."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from assay.server.problems import Problem
+from assay.store.listing import grades_of
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.drafts import Item
+    from assay.store.listing import GradeOf
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+MAX_SIDE = 20_000
+"""Records of one side of a decision."""
+
+
+def absent(what: str, name: str) -> Problem:
+    """There is no such thing in this project."""
+    return Problem(404, f"there is no {what} {name[:100]!r} in this project.", where=name[:100])
+
+
+def record(services: Services, project: str, kind: str | None, name: str) -> Item:
+    """A record by its digest."""
+    item = services.ledger.get(name, project=project) if DIGEST.fullmatch(name) else None
+    if item is None or (kind is not None and item.kind != kind):
+        raise absent(kind or "record", name)
+    return item
+
+
+def run(services: Services, project: str, name: str) -> Item:
+    """A run by its digest, or the newest of that id."""
+    if DIGEST.fullmatch(name):
+        return record(services, project, "run", name)
+    page = services.ledger.find("run", {"run_id": name}, project=project, limit=1, newest_first=True)
+    if not page.items:
+        raise absent("run", name)
+    return page.items[0]
+
+
+def newest_grade(services: Services, project: str, evidence: Item) -> Item | None:
+    """The newest grade of a run or scorecard."""
+    found = grades_of(services.ledger.database, project, [evidence.digest]).get(evidence.digest)
+    return services.ledger.get(found[-1].digest, project=project) if found else None
+
+
+def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
+    """A record with what stands beside it. The record itself is the stored bytes."""
+    made: dict[str, Any] = {
+        "digest": item.digest,
+        "seq": item.seq,
+        "kind": item.kind,
+        "schema": item.schema,
+        "created_at": item.created_at,
+        "author": item.author,
+        "reason": item.reason,
+        "forgotten": item.body is None,
+        "record": None if item.body is None else Raw(item.body),
+    }
+    if grades is not None:
+        made["grades"] = [one._asdict() for one in grades]
+    return made
+
+
+def page_limit(limit: int) -> int:
+    """How many there may be on a page."""
+    return max(1, min(limit, 1000))
+
+
+def cursor(text: str | None) -> int | None:
+    """The place to go on from."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise Problem(422, f"{text[:40]!r} is no cursor.", where="after", fix="Give the `next` of the page before.")
+    return int(text)

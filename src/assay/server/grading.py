@@ -1,0 +1,81 @@
+"""From a body to a stored grade: what the routes for runs and scorecards, live runs and jobs share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import pipeline
+from assay.files import Document
+from assay.grading.grade import grade as grade_card
+from assay.jobs import NO_BASIS, Basis
+from assay.pipeline import Graded, Grader
+from assay.records.reading import read_run, read_scorecard
+from assay.store.drafts import Draft, Link, digest_text, graded_drafts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.store.drafts import Item, Stored
+
+
+class BasedGrader(Grader):
+    """A grader that knows what its grades rest on beside the evidence, so that they can be replayed."""
+
+    basis: Basis = NO_BASIS
+
+
+class Made(NamedTuple):
+    """A grade, ready to be stored with its evidence."""
+
+    graded: Graded
+    payload: dict[str, Any]
+    drafts: list[Draft]
+    first: int = 0
+    """Where among the drafts the evidence stands: before it come the cards that the grade rests on."""
+
+    @property
+    def evidence(self) -> str:
+        """The digest of the evidence."""
+        return digest_text(self.drafts[self.first].digest)
+
+    @property
+    def grade(self) -> str:
+        """The digest of the grade."""
+        return digest_text(self.drafts[-1].digest)
+
+
+def make(document: Document, grader: Grader, *, author: str | None, reason: str | None = None, links: Sequence[Link] = ()) -> Made:
+    """Grade one document. Raises what is wrong with it; nothing is stored yet."""
+    graded = grader.grade(document)
+    payload = graded.payload()
+    # as `jobs.Kept` keeps it, so that a run that the command stored and one that is posted are one record
+    evidence = graded.run if graded.run is not None else read_scorecard(document)
+    basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
+    drafts = graded_drafts(evidence, graded.grade.scorecard, payload, author=author, reason=reason, links=(*basis.links, *links))
+    return Made(graded, payload, [*basis.drafts, *drafts], len(basis.drafts))
+
+
+def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | None, reason: str, links: Sequence[Link] = ()) -> Made:
+    """Grade a stored scorecard under other rules, as it stands: nothing is scored again, and no gate is added to it."""
+    tree = card.tree()
+    grade = grade_card(read_scorecard(Document(tree, card.digest)), grader.rules, judges=grader.judges)
+    behind = None if run is None or run.body is None else run
+    record = None if behind is None else read_run(Document(behind.tree(), behind.digest))
+    payload = pipeline.payload(grade, record)
+    evidence = tree if behind is None else behind.tree()
+    basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
+    drafts = graded_drafts(evidence, tree, payload, author=author, reason=reason, links=(*basis.links, *links))
+    return Made(Graded(grade, record), payload, [*basis.drafts, *drafts], len(basis.drafts))
+
+
+def result(made: Made, stored: Sequence[Stored], *, address: str) -> dict[str, Any]:
+    """What a client gets for one document: where it is, whether it is new, and the whole grade."""
+    return {
+        "run_id": made.payload["run_id"],
+        "digest": made.evidence,
+        "grade_digest": made.grade,
+        "seq": stored[made.first].seq,
+        "new": stored[made.first].new,
+        "location": f"{address}/{made.evidence}",
+        "grade": made.payload,
+    }

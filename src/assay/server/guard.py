@@ -1,0 +1,105 @@
+"""What stands around every request: its id, the headers that protect a browser, one line in the log, and a problem for whatever escapes.
+
+This is plain ASGI, without a task or a queue of its own: thousands of idle streams go through it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from assay.server.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from assay.server.state import Services
+
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_NO_STORE = (b"cache-control", b"no-store")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+class Guard:
+    """The outermost of our own layers."""
+
+    def __init__(self, app: ASGIApp, services: Services, quick: Mapping[tuple[str, str], ASGIApp]) -> None:
+        self.app = app
+        self.services = services
+        self.quick = quick
+        """Routes that are found by their very method and path, before any pattern is tried."""
+        self._began = secrets.token_hex(6)
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and see that it is answered."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 0
+        request_id = _given_id(scope) or f"{self._began}-{next(self._numbers)}"
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers: list[tuple[bytes, bytes]] = message.setdefault("headers", [])
+                if all(name != b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+                headers += _HEADERS
+                headers.append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        try:
+            await self.quick.get((scope["method"], scope["path"]), self.app)(scope, receive, sending)
+        except Exception as error:
+            self.services.log.fault("fault", error, request_id=request_id)
+            if status:
+                raise  # the answer has begun: all that can be done is to break it off
+            problem = Problem(500, "a fault of ours.", fix=f"Report it with the request id {request_id}.")
+            await problem.response()(scope, receive, sending)
+        finally:
+            self._tell(scope, status, time.perf_counter() - began, request_id)
+
+    def _tell(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+        route: Any = scope.get("route")
+        pattern = getattr(route, "path", "none")
+        self.services.metrics.request(scope["method"] if scope["method"] in _METHODS else "other", pattern, status, seconds)
+        if self.services.log.requests:
+            who = scope.get("assay.principal")
+            self.services.log.write(
+                "request",
+                level="error" if status >= 500 else "info",
+                request_id=request_id,
+                method=scope["method"][:20],
+                route=pattern,
+                path=scope["path"][:300],
+                status=status,
+                ms=round(1000 * seconds, 2),
+                project=None if who is None else who.project,
+                token=None if who is None else who.token,
+            )
+
+
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
+
+def _given_id(scope: Scope) -> str | None:
+    """The client's id for the request, where it is a plain one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and 0 < len(value) <= 64:
+            text: str = value.decode("latin-1")
+            if _PLAIN.issuperset(text):
+                return text
+    return None

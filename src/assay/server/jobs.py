@@ -1,0 +1,127 @@
+"""Works off jobs, a page at a time, in the background of every server; one job is worked on by one server.
+
+A job that is interrupted by the end of its server goes back into the queue with the place it had reached; one whose server was killed is taken up by another
+when it has been silent for a minute. A grade that comes out the same is the same record, so nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError
+from assay.files import Document
+from assay.server.grading import make, make_again
+from assay.store import jobs as stored_jobs
+from assay.store.drafts import Link
+from assay.store.listing import grades_of, runs_behind
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.drafts import Draft, Item
+    from assay.store.jobs import Job
+
+PAGE = 50
+IDLE_S = 0.5
+MAX_FAULTS = 100
+
+
+class Worker:
+    """The background of one server."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._task: asyncio.Task[None] | None = None
+        self._ending = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to look for jobs."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Finish the page at hand and give the job back."""
+        self._ending.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                job = await asyncio.to_thread(stored_jobs.claim, self._services.ledger.database, self._owner)
+                if job is not None:
+                    await self._work(job)
+                    continue
+            except Exception as error:  # a database that is away comes back; the worker must still be there then
+                self._services.log.fault("jobs", error)
+            try:
+                await asyncio.wait_for(self._ending.wait(), IDLE_S)
+            except TimeoutError:
+                continue
+
+    async def _work(self, job: Job) -> None:
+        services, progress = self._services, dict(job.progress)
+        database = services.ledger.database
+        kind = "run" if job.asked["kind"] == "rescore" else "scorecard"
+        try:
+            while True:
+                if self._ending.is_set():
+                    await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
+                    return
+                page = await asyncio.to_thread(
+                    services.ledger.find, kind, job.asked.get("filters") or {}, project=job.project, after=progress["cursor"], limit=PAGE
+                )
+                drafts = await asyncio.to_thread(self._again, job, page.items, progress)
+                if drafts:
+                    await services.writer.put(job.project, drafts)
+                progress["cursor"] = page.items[-1].seq if page.items else progress["cursor"]
+                over = page.next_cursor is None
+                state = stored_jobs.DONE if over else stored_jobs.RUNNING
+                ours = await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=state)
+                if over or not ours:
+                    services.log.write("job", job=job.id, state=state if ours else "lost", **{key: progress[key] for key in ("seen", "written", "unchanged")})
+                    return
+        except AssayError as error:
+            progress["faults"] = [*progress["faults"], {"where": error.where, "code": error.code, "message": error.message}][-MAX_FAULTS:]
+            await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED)
+
+    def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
+        """What a page comes to now; only what differs from before is written."""
+        asked = job.asked
+        grader = self._services.grader(job.project, policy=asked.get("policy"), profile=asked.get("profile"), rubric=asked.get("rubric"))
+        before = grades_of(self._services.ledger.database, job.project, [item.digest for item in items])
+        behind = self._runs(job.project, items)
+        why = asked.get("reason") or f"{asked['kind']} job {job.id}"
+        found: list[Draft] = []
+        for item in items:
+            progress["seen"] += 1
+            if item.body is None:
+                continue
+            known = before.get(item.digest, [])
+            if item.kind == "scorecard" and not known:
+                continue  # the scorecard of a run under another profile, which nobody graded
+            links = [Link("supersedes", known[-1].digest)] if known else []
+            try:
+                if item.kind == "run":
+                    made = make(Document(item.tree(), item.digest), grader, author=job.author, reason=why, links=links)
+                else:
+                    made = make_again(item, behind.get(item.digest), grader, author=job.author, reason=why, links=links)
+            except AssayError as error:
+                if len(progress["faults"]) < MAX_FAULTS:
+                    progress["faults"] = [*progress["faults"], {"where": item.digest, "code": error.code, "message": error.message}]
+                continue
+            if any(one.digest == made.grade for one in known):
+                progress["unchanged"] += 1
+                continue
+            found += made.drafts
+            progress["written"] += 1
+        return found
+
+    def _runs(self, project: str, items: tuple[Item, ...]) -> dict[str, Item]:
+        """The run behind each scorecard that has one."""
+        ledger = self._services.ledger
+        digests = runs_behind(ledger.database, project, [item.digest for item in items if item.kind == "scorecard"])
+        found = {card: ledger.get(run, project=project) for card, run in digests.items()}
+        return {card: run for card, run in found.items() if run is not None}

@@ -1,0 +1,90 @@
+"""Structured logs: one JSON object a line, each with the versions of both systems, none with a secret.
+
+A header, a body or a query is never logged. What is logged is searched for the shape of our tokens and for passwords in addresses, and those are cut out.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import IO, Any
+
+import msgspec
+
+from assay.records.grade import GRADING_SYSTEM
+from assay.records.scorecard import SCORING_SYSTEM
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_SECRETS = re.compile(r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+")
+
+
+def redact(text: str) -> str:
+    """A text without tokens and passwords.
+
+    >>> redact("postgresql://me:hunter2@db/x Bearer abc assay_0123456789ab_xyz")
+    'postgresql://[secret]@db/x [secret] [secret]'
+    """
+    return _SECRETS.sub("[secret]", text)
+
+
+def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
+    """One line of the log."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    body = {"time": at, "level": level, "event": event, **fields, "scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+    try:
+        data = _encode(body)
+    except (TypeError, ValueError):
+        data = _encode({key: value if isinstance(value, int | float | None) else ascii(value) for key, value in body.items()})
+    return redact(data.decode()).encode() + b"\n"
+
+
+class Log:
+    """Writes lines to a stream; one that nobody reads any more stops no server."""
+
+    def __init__(self, stream: IO[bytes] | None = None, *, requests: bool = True) -> None:
+        self._stream = stream
+        self.requests = requests
+
+    def write(self, event: str, *, level: str = "info", **fields: Any) -> None:
+        """Write one line."""
+        stream = self._stream or getattr(sys.stderr, "buffer", None)
+        if stream is None:
+            return
+        try:
+            stream.write(line(event, level=level, **fields))
+            stream.flush()
+        except (OSError, ValueError):
+            return
+
+    def fault(self, event: str, error: BaseException, **fields: Any) -> None:
+        """A fault of ours: where it happened, and its words without values that the database was given."""
+        words = str(getattr(error, "orig", None) or error)
+        frames = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)[-8:]]
+        self.write(event, level="error", type=type(error).__name__, message=words[:500], frames=frames, **fields)
+
+
+class JsonFormatter(logging.Formatter):
+    """What the web server itself says, in the same form."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, without its end."""
+        made = line(record.name, level=record.levelname.lower(), message=record.getMessage())
+        return made.decode().rstrip("\n")
+
+
+def uvicorn_config() -> dict[str, Any]:
+    """A logging configuration for uvicorn: errors and notices as JSON, no access log (ours says more)."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"json": {"()": "assay.server.logs.JsonFormatter"}},
+        "handlers": {"err": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
+        "loggers": {
+            "uvicorn": {"handlers": ["err"], "level": "INFO", "propagate": False},
+            "uvicorn.error": {"level": "INFO"},
+            "uvicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},
+        },
+    }

@@ -1,0 +1,191 @@
+"""Errors as `application/problem+json` (RFC 9457), whatever went wrong and wherever.
+
+What a client sent wrongly is a 4xx with our code, the place and what to do; only a fault of ours or of the database is a 5xx. No message ever holds a header.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from fastapi import FastAPI
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+MEDIA_TYPE = "application/problem+json"
+MAX_FAULTS = 100
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+CODE_OF: dict[int, str] = {
+    400: "FIL-002",
+    401: "API-001",
+    403: "API-001",
+    404: "API-001",
+    405: "API-001",
+    406: "API-001",
+    408: "FIL-004",
+    409: "FIL-007",
+    413: "FIL-004",
+    415: "FIL-006",
+    422: "API-001",
+    429: "API-001",
+    500: "ERR-001",
+    503: "ERR-001",
+}
+"""The code of an error that HTTP has a status for and we have no code of our own for."""
+
+
+class Problem(Exception):  # named as the standard names it
+    """An answer that is an error."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        code: str = "",
+        where: str = "",
+        fix: str = "",
+        faults: Sequence[Mapping[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.code = code or CODE_OF.get(status, "API-001")
+        self.where = where
+        self.fix = fix
+        self.faults = faults
+        self.headers = headers
+        self.extra = extra
+
+    def document(self) -> dict[str, Any]:
+        """The members of the standard, then ours."""
+        made: dict[str, Any] = {
+            "type": f"urn:assay:error:{self.code}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": printable(self.detail),
+            "code": self.code,
+            "where": printable(self.where),
+            "fix": printable(self.fix),
+        }
+        if self.faults:
+            made["faults"] = list(self.faults[:MAX_FAULTS])
+        return {**made, **(self.extra or {})}
+
+    def response(self) -> Response:
+        """The answer."""
+        return Response(safe(self.document()), self.status, headers=dict(self.headers or {}), media_type=MEDIA_TYPE)
+
+
+def safe(document: Any) -> bytes:
+    """JSON, also of text that holds half of a surrogate pair: an error about such text must not fail on it."""
+    try:
+        return _encode(document)
+    except UnicodeEncodeError:
+        return _encode(_mended(document))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return [_mended(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def misfit(reasons: Sequence[str]) -> Problem:
+    """A dataset that does not fit its workflow: `422` with `message` and `reasons`, before anything runs."""
+    message = "the dataset does not fit the workflow."
+    return Problem(
+        422, message, code="SCO-011", where="required_inputs", fix="Give the inputs that are missing.", extra={"message": message, "reasons": list(reasons)}
+    )
+
+
+def problem_of(error: AssayError) -> Problem:
+    """One of our errors as an answer."""
+    if error.code in ("FIL-001", "FIL-008"):  # no client names a file: it is the database that cannot be read or written
+        return Problem(503, error.message, code=error.code, fix=error.fix or "Try again.", headers={"Retry-After": "1"})
+    if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
+        return Problem(_OF_RECORDS[error.code], error.message, code=error.code, where=error.where, fix=error.fix)
+    if isinstance(error, InputError):
+        if getattr(error, "of_shelf", False):  # a file of ours is at fault, not what was sent
+            return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
+        faults = [fault.as_dict() for fault in error.faults[:MAX_FAULTS]]
+        where = error.where
+        if error.faults:
+            first = error.faults[0]
+            where = first.path or where
+        return Problem(400 if error.code in _MALFORMED else 422, error.message, code=error.code, where=where, fix=error.fix, faults=faults)
+    if isinstance(error, NotEnoughEvidence):
+        return Problem(422, error.message, code=error.code, where=error.where, fix=error.fix)
+    if isinstance(error, UsageError):
+        return Problem(400, error.message, code=error.code, where=error.where, fix=error.fix)
+    return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
+
+
+_OF_RECORDS = {"FIL-002": 500, "FIL-005": 404, "FIL-007": 409}
+"""What is wrong with a stored record: changed behind our back, forgotten, forgotten and sent again."""
+_MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})
+
+
+def answering(app: FastAPI, handler: Callable[[Request], Awaitable[Response]], pattern: str) -> ASGIApp:
+    """A route as a bare ASGI application, with the same errors."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = app
+        scope["route"] = SimpleNamespace(path=pattern)
+        try:
+            found = await handler(Request(scope, receive, send))
+        except Problem as problem:
+            found = problem.response()
+        except AssayError as error:
+            found = problem_of(error).response()
+        await found(scope, receive, send)
+
+    return answer
+
+
+def install(app: FastAPI) -> None:
+    """Every error of the application goes out as a problem."""
+
+    async def ours(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, AssayError)
+        return problem_of(error).response()
+
+    async def problem(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)
+        return error.response()
+
+    async def http(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        words = {404: "there is nothing at this address.", 405: "this address does not take this method."}
+        fix = "/api/v1/openapi.json lists what there is." if error.status_code in words else ""
+        return Problem(error.status_code, words.get(error.status_code, str(error.detail)), fix=fix, headers=error.headers).response()
+
+    async def validation(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        faults = [
+            {"file": "", "line": None, "code": "API-001", "path": ".".join(map(str, fault.get("loc", ()))), "message": f"{fault.get('msg')}."}
+            for fault in error.errors()[:MAX_FAULTS]
+        ]
+        first = faults[0] if faults else {"path": "", "message": "a parameter is not of its shape."}
+        return Problem(422, str(first["message"]), where=str(first["path"]), faults=faults).response()
+
+    app.add_exception_handler(AssayError, ours)
+    app.add_exception_handler(Problem, problem)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, validation)

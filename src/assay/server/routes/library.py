@@ -1,0 +1,121 @@
+"""What is on the shelf, which workflows and datasets there are, published schemas, and the tree of tool schemas; all read-only."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay.errors import InputError, ShelfError
+from assay.files import read_json
+from assay.records.evidence import Run
+from assay.records.schemas import json_schema
+from assay.records.scorecard import Scorecard
+from assay.reports.schemas import SCHEMAS
+from assay.server import bodies, describing, event_schema, finding
+from assay.server.auth import READ, Principal
+from assay.server.problems import Problem
+from assay.server.state import check_name, on_shelf
+from assay.store.listing import seen
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+
+router = APIRouter(tags=["library"], responses=describing.EVERY)
+MAX_TREE_FILE = 16 * 1024 * 1024
+
+
+class Kind(StrEnum):
+    """What lies on the shelf."""
+
+    profiles = "profiles"
+    policies = "policies"
+    rubrics = "rubrics"
+
+
+@router.get("/library/{kind}", summary="What is on the shelf")
+def list_shelf(request: Request, kind: Kind, principal: Principal = READ) -> Response:
+    """Names and versions, a team's own before the built-in."""
+    services: Services = request.app.state.services
+    return bodies.answer(request, {"items": [{"id": entry.id, "name": entry.name, "version": entry.version} for entry in services.shelf.entries(kind.value)]})
+
+
+@router.get("/library/{kind}/{name}", summary="One profile, policy or rubric")
+def get_shelf(request: Request, kind: Kind, name: str, principal: Principal = READ) -> Response:
+    """By its name (its newest version) or by `name@version`."""
+    services: Services = request.app.state.services
+    try:
+        loaded = services.shelf.load(kind.value, check_name(name))
+    except ShelfError as error:
+        raise on_shelf(error) from None
+    return bodies.answer(request, {"id": str(loaded.id), "kind": kind.value, "content": msgspec.to_builtins(loaded, enc_hook=_plain)})
+
+
+def _plain(value: Any) -> Any:
+    asdict = getattr(value, "_asdict", None)
+    return asdict() if asdict is not None else str(value)
+
+
+def _names(request: Request, principal: Principal, what: str) -> Response:
+    services: Services = request.app.state.services
+    return bodies.answer(request, {"items": [one._asdict() for one in seen(services.ledger.database, principal.project, what)]})
+
+
+@router.get("/workflows", summary="The workflows whose runs are here")
+def list_workflows(request: Request, principal: Principal = READ) -> Response:
+    """Ids and versions, with the number of runs."""
+    return _names(request, principal, "workflow")
+
+
+@router.get("/datasets", summary="The datasets whose samples were run")
+def list_datasets(request: Request, principal: Principal = READ) -> Response:
+    """Ids and versions, with the number of runs."""
+    return _names(request, principal, "dataset")
+
+
+@router.get("/schema-of/{name}", summary="A published JSON Schema")
+def get_schema(request: Request, name: str, principal: Principal = READ) -> Response:
+    """Of a run, a scorecard, grades, a summary, or the events of a stream."""
+    known: dict[str, Any] = {"run": json_schema(Run), "scorecard": json_schema(Scorecard), "event": event_schema.SCHEMA, **SCHEMAS}
+    if name not in known:
+        raise finding.absent("schema", name)
+    return bodies.answer(request, known[name])
+
+
+@router.get("/schemas/index", summary="The tree of graded tool schemas")
+def get_tree(request: Request, principal: Principal = READ) -> Response:
+    """Every JSON file of the tree that the server was started with."""
+    root = _root(request)
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/") for name in sorted(files) if name.endswith(".json")]
+        if len(found) > 10_000:
+            break
+    return bodies.answer(request, {"items": sorted(found)[:10_000]})
+
+
+@router.get("/schemas/index/{path:path}", summary="One file of the tree")
+def get_tree_file(request: Request, path: str, principal: Principal = READ) -> Response:
+    """An index or an entry. A path that leads out of the tree leads nowhere."""
+    root = _root(request)
+    parts = path.split("/")
+    plain = "\0" not in path and "\\" not in path and all(part and not part.startswith(".") for part in parts) and path.endswith(".json")
+    target = os.path.realpath(os.path.join(root, *parts)) if plain else ""
+    if not plain or not target.startswith(root + os.sep) or not os.path.isfile(target) or os.path.getsize(target) > MAX_TREE_FILE:
+        raise finding.absent("file of the tree", path)
+    try:
+        return bodies.answer(request, read_json(target).tree)
+    except InputError as error:
+        raise Problem(404, "this file of the tree cannot be read as JSON.", code=error.code, where=path) from None
+
+
+def _root(request: Request) -> str:
+    services: Services = request.app.state.services
+    if services.settings.schemas is None:
+        raise Problem(404, "this server has no tree of tool schemas.", fix="Start it with `assay serve --schemas DIR`.")
+    return os.path.realpath(services.settings.schemas)

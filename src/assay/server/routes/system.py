@@ -1,0 +1,56 @@
+"""Health, readiness and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay import __version__
+from assay.errors import AssayError
+from assay.records.grade import GRADING_SYSTEM
+from assay.records.scorecard import SCORING_SYSTEM
+from assay.server import bodies, describing
+from assay.server.auth import ADMIN, Principal
+from assay.server.problems import Problem
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+
+router = APIRouter(tags=["system"])
+
+
+@router.get("/health", summary="Whether the process lives")
+async def health(request: Request) -> Response:
+    """Needs no token, and asks nobody."""
+    return bodies.answer(request, {"status": "ok", "version": __version__, "scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM})
+
+
+@router.get("/ready", summary="Whether it can take work", responses=describing.problems(503))
+async def ready(request: Request) -> Response:
+    """Needs no token. The database answers, and the server is not on its way down."""
+    services: Services = request.app.state.services
+    if services.stopping:
+        raise Problem(503, "the server is on its way down.")
+    try:
+        async with asyncio.timeout(5):
+            there = await asyncio.to_thread(services.ledger.is_there)
+    except (AssayError, TimeoutError):
+        there = False
+    if not there:
+        raise Problem(503, "the database does not answer.", headers={"Retry-After": "1"})
+    return bodies.answer(request, {"status": "ready"})
+
+
+@router.get(
+    "/metrics",
+    summary="Counters for Prometheus",
+    response_class=Response,
+    responses={**describing.EVERY, 200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request, principal: Principal = ADMIN) -> Response:
+    """Of this process; no project is named."""
+    services: Services = request.app.state.services
+    return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")

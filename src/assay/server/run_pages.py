@@ -1,0 +1,108 @@
+"""Pages of runs with their newest grade. A page costs the same wherever it stands: a bounded number of rows is looked at, and `next` leads on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.store.facets import moment_key
+from assay.store.listing import evidence_of, grades_of
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.drafts import Item
+
+LOOKED_AT = 2000
+"""Rows that are looked at for one page."""
+
+
+class _Brief(msgspec.Struct):
+    run_id: Any = None
+    workflow: Any = None
+    dataset: Any = None
+    status: Any = None
+    tags: Any = None
+    started_at: Any = None
+    latency_ms: Any = None
+    cost_usd: Any = None
+
+
+class _Gates(msgspec.Struct):
+    hard_gate_failures: list[str] = []
+
+
+_brief = msgspec.json.Decoder(_Brief).decode
+_gates = msgspec.json.Decoder(_Gates).decode
+
+
+def run_page(
+    services: Services,
+    project: str,
+    *,
+    base: dict[str, Any],
+    run_only: dict[str, Any],
+    of_grade: dict[str, Any],
+    gate: str | None,
+    after: int | None,
+    limit: int,
+    newest_first: bool,
+) -> dict[str, Any]:
+    """One page. Filters on the grade go through the grades, all others through the runs."""
+    through_grades = bool(of_grade) or gate is not None
+    if not through_grades:
+        page = services.ledger.find("run", {**base, **run_only}, project=project, after=after, limit=limit, newest_first=newest_first)
+        return _shown(services, project, list(page.items), page.next_cursor)
+    found: dict[str, Item] = {}
+    looked = 0
+    cursor = after
+    while True:
+        page = services.ledger.find("grade", {**base, **of_grade}, project=project, after=cursor, limit=min(limit, LOOKED_AT), newest_first=newest_first)
+        looked += len(page.items)
+        fitting = [item for item in page.items if gate is None or (item.body is not None and gate in _gates(item.body).hard_gate_failures)]
+        behind = evidence_of(services.ledger.database, project, [item.digest for item in fitting])
+        cursor = page.next_cursor
+        for index, item in enumerate(fitting):
+            run = services.ledger.get(behind[item.digest], project=project) if item.digest in behind else None
+            # only the newest grade of a run says what it is now
+            if run is not None and run.kind == "run" and run.digest not in found and _fits(run, run_only):
+                grades = grades_of(services.ledger.database, project, [run.digest]).get(run.digest)
+                if grades and grades[-1].digest == item.digest:
+                    found[run.digest] = run
+            if len(found) == limit and index + 1 < len(fitting):
+                cursor = item.seq
+                break
+        if cursor is None or len(found) >= limit or looked >= LOOKED_AT:
+            return _shown(services, project, list(found.values()), cursor)
+
+
+def _fits(run: Item, wanted: dict[str, Any]) -> bool:
+    if not wanted:
+        return True
+    if run.body is None:
+        return False
+    brief = _brief(run.body)
+    began = moment_key(brief.started_at)
+    if "status" in wanted and brief.status != wanted["status"]:
+        return False
+    first, last = moment_key(wanted.get("started_from")), moment_key(wanted.get("started_before"))
+    return (first is None or (began is not None and began >= first)) and (last is None or (began is not None and began < last))
+
+
+def _shown(services: Services, project: str, runs: list[Item], cursor: int | None) -> dict[str, Any]:
+    grades = grades_of(services.ledger.database, project, [run.digest for run in runs])
+    rows = []
+    for run in runs:
+        brief = _Brief() if run.body is None else _brief(run.body)
+        newest = grades.get(run.digest)
+        rows.append(
+            {
+                "digest": run.digest,
+                "seq": run.seq,
+                "created_at": run.created_at,
+                "forgotten": run.body is None,
+                **msgspec.structs.asdict(brief),
+                "grade": newest[-1]._asdict() if newest else None,
+            }
+        )
+    return {"items": rows, "next": None if cursor is None else str(cursor)}

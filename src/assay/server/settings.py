@@ -1,0 +1,80 @@
+"""What a server is started with. Every limit stands here with its unit; nothing is read from elsewhere later.
+
+With several workers each process is given the same settings through its environment, so they must survive JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+import msgspec
+
+from assay.errors import UsageError
+
+VARIABLE = "ASSAY_SERVER_SETTINGS"
+"""Where worker processes find their settings."""
+DEFAULT_DB = "sqlite:///assay.db"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server behaves."""
+
+    db: str = DEFAULT_DB
+    library: str | None = None
+    policy: str = "workflow"
+    schemas: str | None = None
+    """A tool-schema tree to show, read-only."""
+    cards: tuple[str, ...] = ()
+    """Files with the cards of judges; those in the ledger are used as well."""
+    allow_anonymous: bool = False
+    anonymous_project: str = "default"
+    host: str = "127.0.0.1"
+    max_body_bytes: int = 16 * 1024 * 1024
+    max_stream_bytes: int = 1024 * 1024 * 1024
+    """For bodies of lines, which are never held whole."""
+    body_timeout_s: float = 30.0
+    """How long a body may take between two of its parts; ten times that for the whole."""
+    rate_per_s: float = 2000.0
+    rate_burst: int = 4000
+    heartbeat_s: float = 15.0
+    poll_s: float = 1.0
+    """How often a stream looks for events that another process stored."""
+    token_cache_s: float = 2.0
+    """How long a revoked token may still be taken for good by a worker that has just seen it."""
+    shutdown_s: float = 20.0
+    log_requests: bool = True
+
+
+def to_environment(settings: Settings) -> None:
+    """Put the settings where worker processes find them. A password in the database's address goes no further than the environment."""
+    os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
+
+
+def from_environment() -> Settings:
+    """The settings that the parent process left."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        raise UsageError("CLI-001", f"${VARIABLE} is not set.", fix="Start the server with `assay serve`.")
+    return msgspec.json.decode(text.encode(), type=Settings)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether an address is of this machine only.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback(None)
+    (True, True, False, False)
+    """
+    return host is not None and _is_loopback(host)
+
+
+@lru_cache(maxsize=256)
+def _is_loopback(host: str) -> bool:
+    import ipaddress  # only where somebody asks to be let in without a token
+
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

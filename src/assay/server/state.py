@@ -1,0 +1,90 @@
+"""What the routes share: ledger, shelf, graders, writer, gatekeeper, hub, metrics, log. Made once for a process and handed on, never global."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ShelfError
+from assay.files import read_json
+from assay.jobs import basis_of
+from assay.judging.card import check_card
+from assay.library.shelf import Shelf
+from assay.server.auth import Gatekeeper
+from assay.server.grading import BasedGrader
+from assay.server.logs import Log
+from assay.server.metrics import Metrics
+from assay.server.problems import Problem
+from assay.server.streams import Hub
+from assay.server.writer import Writer
+from assay.store.ledger import Ledger, open_ledger
+
+if TYPE_CHECKING:
+    from assay.server.settings import Settings
+
+MAX_GRADERS = 64
+CARDS_S = 10.0
+"""How long a grader may know a project's cards of judges without looking again."""
+
+
+class Services:
+    """Everything that answers a request."""
+
+    def __init__(self, settings: Settings, *, log: Log | None = None) -> None:
+        self.settings = settings
+        self.log = log or Log(requests=settings.log_requests)
+        self.metrics = Metrics()
+        self.shelf = Shelf(settings.library) if settings.library else Shelf()
+        self.shelf.policy(settings.policy)
+        self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
+        self.ledger: Ledger = open_ledger(settings.db)
+        self.gatekeeper = Gatekeeper(settings, self.ledger.database)
+        self.writer = Writer(self.ledger, self.metrics, self.log)
+        self.hub = Hub(settings, self.ledger.database, self.metrics)
+        self.stopping = False
+        self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
+
+    def grader(self, project: str, *, policy: str | None = None, profile: str | None = None, rubric: str | None = None) -> BasedGrader:
+        """A grader for what a request asks for. Names are names on the shelf: no request opens a file."""
+        names = (policy or self.settings.policy, profile, rubric)
+        if policy is not None or profile is not None or rubric is not None:
+            for name in names:
+                if name is not None and name != self.settings.policy:
+                    check_name(name)
+        key = (project, *names)
+        known = self._graders.get(key)
+        now = time.monotonic()
+        if known is not None and known[1] > now:
+            return known[0]
+        made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric)
+        until = float("inf")
+        if made.rules.judge_terms is not None:  # cards grow old and new ones come in
+            cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
+            made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric, cards=cards, now=moment)
+            made.basis = basis_of(cards, moment)
+            until = now + CARDS_S
+        if len(self._graders) >= MAX_GRADERS:
+            self._graders.clear()
+        self._graders[key] = (made, until)
+        return made
+
+    def _stored_cards(self, project: str) -> list[dict[str, Any]]:
+        page = self.ledger.find("card", project=project, limit=1000, newest_first=True)
+        return [check_card(item.tree(), where=item.digest) for item in page.items if item.body is not None]
+
+    def forget_cards(self, project: str) -> None:
+        """Look at the cards of a project again with the next request."""
+        self._graders = {key: value for key, value in self._graders.items() if key[0] != project}
+
+
+def check_name(name: str) -> str:
+    """A name on the shelf, never a path."""
+    if not name or len(name) > 200 or name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name or name.startswith("."):
+        raise Problem(422, f"{name[:80]!r} is no name on the shelf.", code="LIB-001", fix="/api/v1/library/policies lists them.")
+    return name
+
+
+def on_shelf(error: ShelfError) -> Problem:
+    """Nothing on the shelf has the name that the address holds."""
+    return Problem(404 if error.code == "LIB-001" else 422, error.message, code=error.code, where=error.where, fix=error.fix)

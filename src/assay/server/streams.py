@@ -1,0 +1,209 @@
+"""Watching runs in progress: one hub for a process, and a stream that stays open until the evaluation is over.
+
+An idle stream costs one coroutine and one future: no task, no timer and no queue of its own. Events are read from the database, so that a runner may post to
+one server and a watcher listen to another; events of this process wake its watchers at once, others within the polling time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from assay.server.event_schema import LAST
+from assay.server.events import HEARTBEAT, frame
+from assay.store import events as stored_events
+from assay.store.serving import live_runs, read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from assay.server.metrics import Metrics
+    from assay.server.settings import Settings
+    from assay.store.databases import Database
+    from assay.store.events import Stored
+
+KEPT = 200
+"""Events of a watched run that are kept in memory."""
+AT_ONCE = 400
+"""Runs asked about in one query; also the streams that get their heartbeat in one go."""
+TICK_S = 0.05
+HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+
+Key = tuple[str, str]
+"""A project and the key of a run."""
+
+
+class Channel:
+    """A run that somebody watches."""
+
+    __slots__ = ("count", "tail", "waiters")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.tail: deque[Stored] = deque(maxlen=KEPT)
+        self.waiters: set[asyncio.Future[bool]] = set()
+
+    def wake(self) -> None:
+        """Something is new."""
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(True)
+
+
+class Hub:
+    """The runs that are watched here."""
+
+    def __init__(self, settings: Settings, database: Database, metrics: Metrics) -> None:
+        self._settings = settings
+        self._database = database
+        self._metrics = metrics
+        self._channels: dict[Key, Channel] = {}
+        self._watchers: dict[Key, int] = {}
+        self._due: deque[tuple[float, asyncio.Future[bool]]] = deque()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.closed = False
+
+    def start(self) -> None:
+        """Begin to poll and to send heartbeats."""
+        self.closed = False
+        self._tasks = [asyncio.create_task(self._poll()), asyncio.create_task(self._beat())]
+
+    def close(self) -> None:
+        """Let every stream end: the server goes down, and clients resume elsewhere."""
+        self.closed = True
+        for channel in self._channels.values():
+            channel.wake()
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+
+    def enter(self, key: Key) -> Channel:
+        """Watch a run."""
+        self._watchers[key] = self._watchers.get(key, 0) + 1
+        self._metrics.gauge("watchers", 1)
+        return self._channels.setdefault(key, Channel())
+
+    def leave(self, key: Key) -> None:
+        """Watch it no more."""
+        self._metrics.gauge("watchers", -1)
+        self._watchers[key] -= 1
+        if not self._watchers[key]:
+            del self._watchers[key], self._channels[key]
+
+    def told(self, key: Key, count: int) -> None:
+        """A run has so many events now."""
+        channel = self._channels.get(key)
+        if channel is not None and count > channel.count:
+            channel.count = count
+            channel.wake()
+
+    async def after(self, key: Key, channel: Channel, position: int) -> Sequence[Stored]:
+        """The events after a position; from memory where they are there."""
+        tail = channel.tail
+        if tail and tail[-1].position >= max(channel.count, position + 1) and tail[0].position <= position + 1:
+            return [one for one in tail if one.position > position]
+        found = await asyncio.to_thread(stored_events.after, self._database, key[0], key[1], position)
+        for one in found:
+            if not tail or one.position == tail[-1].position + 1:
+                tail.append(one)
+        if found:
+            channel.count = max(channel.count, found[-1].position)
+        return found
+
+    async def wait(self, channel: Channel) -> bool:
+        """Wait for something new; False where it is time for a heartbeat."""
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        channel.waiters.add(waiter)
+        self._due.append((time.monotonic() + self._settings.heartbeat_s, waiter))
+        try:
+            return await waiter
+        finally:
+            channel.waiters.discard(waiter)
+
+    async def _beat(self) -> None:
+        due = self._due
+        while True:
+            now = time.monotonic()
+            for _ in range(AT_ONCE):
+                if not due or (due[0][0] > now and not due[0][1].done()):
+                    break
+                waiter = due.popleft()[1]
+                if not waiter.done():
+                    waiter.set_result(False)
+            await asyncio.sleep(TICK_S)
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.poll_s)
+            keys = list(self._channels)
+            for start in range(0, len(keys), AT_ONCE):
+                try:
+                    counts = await asyncio.to_thread(self._counts, keys[start : start + AT_ONCE])
+                except Exception:  # noqa: S112  # the database is away for a moment; the streams wait for it
+                    continue
+                for key, count in counts.items():
+                    self.told(key, count)
+
+    def _counts(self, keys: Sequence[Key]) -> dict[Key, int]:
+        found: dict[Key, int] = {}
+        for project in {key[0] for key in keys}:
+            ids = [key[1] for key in keys if key[0] == project]
+            query = select(live_runs.c.run_id, live_runs.c.events).where(live_runs.c.project == project, live_runs.c.run_id.in_(ids))
+            rows = read(self._database, lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            found |= {(project, row[0]): row[1] for row in rows}
+        return found
+
+
+class LiveStream:
+    """The events of a run in progress, as an ASGI response."""
+
+    def __init__(self, hub: Hub, key: Key, after: int) -> None:
+        self._hub = hub
+        self._key = key
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events in their order until the last; a heartbeat where there is none."""
+        hub, key, position = self._hub, self._key, self._after
+        await receive()  # the request itself, which has no body
+        await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+        await send({"type": "http.response.body", "body": b"retry: 2000\n\n", "more_body": True})
+        channel = hub.enter(key)
+        try:
+            fresh = True
+            while not hub.closed:
+                if fresh or channel.count > position:
+                    found = await hub.after(key, channel, position)
+                    fresh = False
+                    if found:
+                        await send({"type": "http.response.body", "body": b"".join([frame(*one) for one in found]), "more_body": True})
+                        position = found[-1].position
+                        if found[-1].kind in LAST:
+                            break
+                        continue
+                if not await hub.wait(channel):
+                    if _gone(receive):
+                        return
+                    await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
+        finally:
+            hub.leave(key)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _gone(receive: Receive) -> bool:
+    """Whether the client has closed the connection, without waiting for it to."""
+    asked = receive()
+    try:
+        asked.send(None)  # type: ignore[attr-defined]
+    except StopIteration as said:
+        return bool(said.value["type"] == "http.disconnect")
+    except RuntimeError:
+        return False
+    asked.close()  # type: ignore[attr-defined]
+    return False

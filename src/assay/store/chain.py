@@ -1,0 +1,36 @@
+"""The chain: each record of a project carries a hash of itself and of the chain before it, so that one that is taken out, put in or moved breaks it.
+
+The chain covers the digest of the body and what stands beside it: kind, schema, moment, author, reason, and the links that came with the record. Whoever
+notes the head of a chain somewhere else can also tell that the newest records were cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+_encode = msgspec.json.encode
+
+
+class Edge(NamedTuple):
+    """A link between two digests."""
+
+    source: bytes
+    relation: str
+    target: bytes
+
+
+def genesis(project: str) -> bytes:
+    """What the chain of a project begins with."""
+    return sha256(b"assay.ledger/1\n" + project.encode()).digest()
+
+
+def next_chain(
+    before: bytes, digest: bytes, kind: str, schema: str | None, created_at: str, author: str | None, reason: str | None, edges: Iterable[Edge]
+) -> bytes:
+    """The chain after one more record."""
+    stamp = _encode([kind, schema, created_at, author, reason, [[edge.source.hex(), edge.relation, edge.target.hex()] for edge in edges]])
+    return sha256(before + digest + stamp).digest()

@@ -1,0 +1,204 @@
+"""Opening a database so that it keeps what it acknowledges, and saying in words what went wrong with it.
+
+SQLite: write-ahead log, every commit on the disk, foreign keys on, a writer takes the lock when it begins. PostgreSQL: psycopg, waiting for a lock has an
+end. What passes (a lock, a lost connection) is tried again within a budget; a record is its digest, so trying twice cannot store it twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from assay.errors import AssayError, InputError, UsageError
+
+R = TypeVar("R")
+
+DEFAULT_URL = "sqlite:///.assay/ledger.db"
+PATIENCE = 10.0
+"""Seconds to wait for another writer."""
+_WRITES = "assay_writes"
+
+
+class Database(NamedTuple):
+    """An engine, and how to name it to a person without its password."""
+
+    engine: Engine
+    where: str
+    path: str | None
+    """The file, on SQLite."""
+    patience: float
+
+    def reading(self) -> Connection:
+        """A connection whose transactions only read."""
+        return self.engine.connect()
+
+    def writing(self) -> Connection:
+        """A connection whose transactions take the lock at once."""
+        return self.engine.connect().execution_options(**{_WRITES: True})
+
+    def snapshot(self) -> Connection:
+        """A connection that sees one moment from its first question to its last."""
+        made = self.engine.connect()
+        return made if self.path is not None else made.execution_options(isolation_level="REPEATABLE READ")
+
+    def patiently(self, work: Callable[[], R]) -> R:
+        """Do a whole transaction, again while what stops it may pass."""
+        end = time.monotonic() + self.patience
+        pause = 0.01
+        while True:
+            try:
+                return work()
+            except DBAPIError as error:
+                if not _may_pass(error) or time.monotonic() >= end:
+                    raise self.worded(error) from error
+            except (PoolTimeout, SQLAlchemyError) as error:
+                raise self.worded(error) from error
+            time.sleep(pause)
+            pause = min(0.25, 2 * pause)
+
+    def worded(self, error: Exception) -> AssayError:
+        """What went wrong, for a person: what it is and what to do."""
+        return _worded(error, self.where, self.patience)
+
+
+def open_database(url: str, *, patience: float = PATIENCE, read_only: bool = False) -> Database:
+    """The database behind a URL, or behind the path of an SQLite file."""
+    if "://" not in url:
+        url = f"sqlite:///{url}"
+    if url.startswith("sqlite:"):
+        return _sqlite(url, patience, read_only)
+    return _postgresql(url, patience, read_only)
+
+
+# --- SQLite -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _sqlite(url: str, patience: float, read_only: bool) -> Database:
+    match = re.fullmatch(r"sqlite(?:\+pysqlite)?:///([^?]+)", url)
+    if match is None or match[1] == ":memory:":
+        raise UsageError("CLI-001", f"{url!r} names no file.", fix=f"Write it as {DEFAULT_URL}; a ledger in memory would keep nothing.")
+    path = match[1]
+    if read_only and not os.path.exists(path):
+        raise InputError("FIL-001", "there is no ledger.", where=path, fix="`--store` makes one, or name another with --db.")
+    if os.path.isdir(path):
+        raise UsageError("FIL-008", "is a directory.", where=path, fix="Name a file.")
+    if not read_only:
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        except OSError as error:
+            raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+    target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
+
+    def connect() -> sqlite3.Connection:
+        made = sqlite3.connect(target, uri=True, timeout=min(1.0, patience), isolation_level=None, check_same_thread=False)
+        try:
+            if not read_only:
+                made.execute("PRAGMA journal_mode = WAL")
+            for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON", "secure_delete = ON", "cache_size = -32768"):
+                made.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24)
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+
+    event.listen(engine, "begin", begin)
+    return Database(engine, path, path, patience)
+
+
+# --- PostgreSQL ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _postgresql(url: str, patience: float, read_only: bool) -> Database:
+    head, _, rest = url.partition("://")
+    if head not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise UsageError("CLI-001", f"a ledger is on sqlite:/// or postgresql://, not on {head}://.")
+    try:
+        parsed = make_url(f"postgresql+psycopg://{rest}")
+        where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
+        engine = create_engine(parsed, pool_pre_ping=True, pool_size=8, max_overflow=24, connect_args={"application_name": "assay", "connect_timeout": 10})
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        raise UsageError("CLI-001", "the URL of the database cannot be read.", fix="Write it as postgresql://user@host:5432/name.") from None
+    except ModuleNotFoundError:
+        raise UsageError("FIL-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'") from None
+    settings = [f"SET lock_timeout = {max(1, int(1000 * min(1.0, patience)))}"]
+    if read_only:
+        settings.append("SET default_transaction_read_only = on")
+
+    def prepare(connection: Any, _record: Any) -> None:
+        before, connection.autocommit = connection.autocommit, True
+        with connection.cursor() as cursor:
+            for setting in settings:
+                cursor.execute(setting)
+        connection.autocommit = before
+
+    event.listen(engine, "connect", prepare)
+    return Database(engine, where, None, patience)
+
+
+# --- words --------------------------------------------------------------------------------------------------------------------------------
+
+_LOST = ("57P01", "57P02", "57P03")
+_BUSY = ("55P03", "40001", "40P01")
+
+
+def _may_pass(error: DBAPIError) -> bool:
+    state = _state(error)
+    if isinstance(error.orig, sqlite3.Error):
+        return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return error.connection_invalidated or state in _LOST or state in _BUSY or str(state or "").startswith("08") or _cannot_connect(error)
+
+
+def _state(error: Exception) -> Any:
+    orig = getattr(error, "orig", None)
+    if isinstance(orig, sqlite3.Error):
+        return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # the extended codes say more than is needed
+    return getattr(orig, "sqlstate", None)
+
+
+def _cannot_connect(error: Exception) -> bool:
+    """Whether the server is not there or coming up; not where it answered and refused."""
+    text = str(getattr(error, "orig", "")).lower()
+    return (
+        _state(error) is None
+        and type(getattr(error, "orig", None)).__name__ == "OperationalError"
+        and not re.search(r"fatal:(?!.*(starting up|shutting down))", text)
+    )
+
+
+def _worded(error: Exception, where: str, patience: float) -> AssayError:
+    state = _state(error)
+    said = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
+    if "append-only" in said:
+        return UsageError(
+            "FIL-008", "a ledger is append-only: nothing in it is changed or deleted.", where=where, fix="Write a new record; `correct` links it."
+        )
+    if state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY) or isinstance(error, PoolTimeout):
+        fix = "Nothing was stored. Try again; whoever holds the lock may be a job that hangs."
+        return UsageError("FIL-008", f"is locked by another writer for more than {patience:g} seconds ({said}).", where=where, fix=fix)
+    if state in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, "53100"):
+        fix = "Everything that was acknowledged is kept; make room and run again."
+        return UsageError("FIL-008", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
+    if state in (sqlite3.SQLITE_READONLY, "25006", "42501"):
+        return UsageError("FIL-008", f"may only be read: {said}.", where=where, fix="Give a ledger that can be written, or the right to write this one.")
+    if state in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return InputError("FIL-002", f"is no ledger, or is damaged: {said}.", where=where, fix="Name another file, or restore this one from a copy.")
+    if state == sqlite3.SQLITE_CANTOPEN:
+        return InputError("FIL-001", f"cannot be opened: {said}.", where=where)
+    if isinstance(error, DBAPIError) and not isinstance(error.orig, sqlite3.Error) and (_may_pass(error) or state is None or str(state)[:2] in ("28", "3D")):
+        return UsageError("FIL-001", f"the database cannot be reached: {said}.", where=where, fix="Is it running, and are name and password right?")
+    return AssayError("ERR-001", f"the database refused: {said}.", where=where)

@@ -1,0 +1,210 @@
+"""What goes into a ledger and what comes out: drafts, links, items, pages. No database here, so that drafts can be made in any process.
+
+A draft is a record with its canonical body and its digest. Two records with the same body are one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from assay.canon import canonical
+from assay.errors import InputError
+from assay.files import MAX_LINE, parse_json
+from assay.records.scorecard import Scorecard
+from assay.registry import near_miss
+from assay.store.facets import Facets, facets_of
+
+KINDS = ("run", "scorecard", "grade", "decision", "exam", "entry", "card", "audit", "calibration", "baseline", "event", "tombstone")
+RELATIONS = ("evidence_of", "graded_from", "decides", "supersedes", "corrects", "candidate_of", "baseline_of")
+EVIDENCE = ("run", "scorecard")
+"""What a grade may rest on."""
+LINKS_SCHEMA = "assay.links/1"
+TOMBSTONE_SCHEMA = "assay.tombstone/1"
+DIGEST_BYTES = 32
+TEXT_LIMIT = 2000
+NESTING = 200
+
+
+class Link(NamedTuple):
+    """`source` stands in this relation to `target`; both are digests. Without a source it is the record that the link comes with."""
+
+    relation: str
+    target: str
+    source: str | None = None
+
+
+class Draft(NamedTuple):
+    """A record, ready to be appended."""
+
+    digest: bytes
+    kind: str
+    body: bytes
+    facets: Facets
+    author: str | None
+    reason: str | None
+    links: tuple[Link, ...]
+
+    @property
+    def name(self) -> str:
+        """Its digest as text, to link to before it is stored."""
+        return digest_text(self.digest)
+
+
+class Stored(NamedTuple):
+    """Where a record stands. `new` is false where it was there before: the same record twice is one."""
+
+    digest: str
+    seq: int
+    new: bool
+
+
+class Item(NamedTuple):
+    """A record as it is stored. `body` is None where it was forgotten."""
+
+    project: str
+    seq: int
+    digest: str
+    kind: str
+    schema: str | None
+    created_at: str
+    author: str | None
+    reason: str | None
+    body: bytes | None
+
+    def tree(self) -> Any:
+        """The record, every number exact. A body that is not what its digest says is refused, never used."""
+        if self.body is None:
+            raise InputError("FIL-005", "this record was forgotten; only its digest is left.", where=self.digest)
+        if digest_text(sha256(self.body).digest()) != self.digest:
+            raise InputError("FIL-002", "the stored record is not what its digest says.", where=self.digest, fix="`assay verify` lists what was changed.")
+        return parse_json(self.body)
+
+
+class Page(NamedTuple):
+    """Some items, and the cursor to go on from; None where there are no more."""
+
+    items: tuple[Item, ...]
+    next_cursor: int | None
+
+
+class Tally(NamedTuple):
+    """How many. Where `exact` is false there are at least so many."""
+
+    n: int
+    exact: bool
+
+
+class Tombstone(NamedTuple):
+    """Who had a record forgotten, why and when. `rests_on_it` are records that were made from it and still stand."""
+
+    digest: str
+    author: str
+    reason: str
+    at: str
+    rests_on_it: tuple[str, ...] = ()
+
+
+def digest_text(data: bytes) -> str:
+    """`sha256:` and 64 hexadecimal digits."""
+    return f"sha256:{data.hex()}"
+
+
+def digest_bytes(text: str) -> bytes:
+    """The 32 bytes of a digest that is written out.
+
+    >>> len(digest_bytes("sha256:" + "0f" * 32))
+    32
+    """
+    head, _, digits = text.partition(":")
+    if head == "sha256" and len(digits) == 2 * DIGEST_BYTES and digits.isascii():
+        try:
+            return bytes.fromhex(digits)
+        except ValueError:
+            pass
+    raise InputError("API-001", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
+
+
+def draft(record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()) -> Draft:
+    """A record with its body and digest.
+
+    >>> draft({"schema": "assay.event/1", "weight": Decimal("0.10")}, kind="event").body
+    b'{"schema":"assay.event/1","weight":0.1}'
+    """
+    if kind not in KINDS:
+        raise InputError("API-001", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+    for link in links:
+        if link.relation not in RELATIONS:
+            raise InputError(
+                "API-001", f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}", fix=f"They are {', '.join(RELATIONS)}."
+            )
+    body = body_of(record)
+    return Draft(sha256(body).digest(), kind, body, facets_of(kind, body), note("author", author), note("reason", reason), tuple(links))
+
+
+class Body(bytes):
+    """Canonical JSON that `body_of` made, perhaps in another process."""
+
+
+def body_of(record: Any) -> Body:
+    """The canonical JSON of a record, such as can be read again."""
+    if isinstance(record, Body):
+        return record
+    if isinstance(record, Scorecard):
+        # The version is left out of a scorecard where it is today's; in a ledger it would then be tomorrow's.
+        record = {**msgspec.to_builtins(record, builtin_types=(Decimal,)), "scoringSystem": record.scoring_system}
+    try:
+        body = canonical(record)
+    except RecursionError:
+        raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
+    except ValueError as error:
+        raise InputError("API-001", f"what JSON cannot say cannot be stored: {error}.") from None
+    if not body.startswith(b"{"):
+        raise InputError("API-001", "a record is a JSON object.")
+    if len(body) > MAX_LINE:
+        raise InputError("FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB.")
+    if body.count(b"[") + body.count(b"{") >= NESTING:  # only then can it be too deep, and only reading it tells
+        try:
+            parse_json(body)
+        except ValueError:
+            raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
+    return Body(body)
+
+
+def note(what: str, text: str | None, *, needed: bool = False) -> str | None:
+    """An author or a reason, such as every database takes."""
+    if text is None or not text.strip():
+        if needed:
+            raise InputError("API-001", f"the {what} is missing.", fix="What changes a ledger says who did it and why.")
+        return None
+    if len(text) > TEXT_LIMIT or not text.replace("\n", " ").isprintable():
+        raise InputError("API-001", f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.")
+    return text
+
+
+def graded_drafts(
+    evidence: Any, scorecard: Any, grade: Any, *, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()
+) -> list[Draft]:
+    """A grade with all it rests on: the evidence as it came, the scorecard that was graded, the grade, and the links between them.
+
+    `evidence` is a run or a scorecard. Where it is the very scorecard that was graded, it is stored once.
+    """
+    body = body_of(evidence)
+    made = [draft(body, kind=_kind_of(body), author=author, reason=reason)]
+    card = draft(scorecard, kind="scorecard", author=author, reason=reason)
+    if card.digest != made[0].digest:
+        made.append(card._replace(links=(Link("evidence_of", card.name, made[0].name),)))
+    made.append(draft(grade, kind="grade", author=author, reason=reason, links=(Link("graded_from", card.name), *links)))
+    return made
+
+
+def _kind_of(body: Body) -> str:
+    said = facets_of("event", body).schema
+    for kind in EVIDENCE:
+        if said == f"assay.{kind}/1":
+            return kind
+    raise InputError("API-001", f"the schema {str(said)!r} is none that a grade rests on.", fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).")

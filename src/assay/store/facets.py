@@ -1,0 +1,190 @@
+"""What a record is found by: columns, tags, steps and tool calls, taken out of its canonical body.
+
+The writer and `verify` call the same function on the same bytes, so that a column that says something else than the body is seen. Nothing here judges: an
+absent key is None. A number stays the text it has in the body.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from assay.errors import InputError
+from assay.records.grade import GRADES_SCHEMA
+
+KEY_BYTES = 200
+"""How long a text may be to stand in an index as it is."""
+_SCHEMAS = {"grade": GRADES_SCHEMA}
+"""What a record is that does not say it itself."""
+_NOTHING = Raw(b"")
+
+Value = str | bool | None
+
+
+class _Step(Struct):
+    name: Any = None
+    agent: Any = None
+    status: Any = None
+    critical: Any = True
+    duration_ms: Raw = _NOTHING
+    retries: Raw = _NOTHING
+    model: Any = None
+    tier: Any = None
+    tokens: Raw = _NOTHING
+    cost_usd: Raw = _NOTHING
+    scores: Raw = _NOTHING
+    error: Raw = _NOTHING
+
+
+class _Call(Struct):
+    step: Any = None
+    name: Any = None
+    valid: Any = None
+    arguments: Raw = _NOTHING
+    error: Raw = _NOTHING
+
+
+class _Any(Struct):
+    schema: Any = None
+    run_id: Any = None
+    workflow: Any = None
+    dataset: Any = None
+    sample_id: Any = None
+    grade: Any = None
+    passed: Any = None
+    policy: Any = None
+    profile: Any = None
+    status: Any = None
+    outcome: Any = None
+    started_at: Any = None
+    tags: Any = None
+
+
+class _Run(_Any):
+    steps: list[_Step] | None = None
+    tool_calls: list[_Call] | None = None
+
+
+_read_any = msgspec.json.Decoder(_Any).decode
+_read_run = msgspec.json.Decoder(_Run).decode
+_PLAIN = _Any()
+
+
+class Facets(NamedTuple):
+    """What stands beside a body. `columns` is in the order of `tables.FACETS`, the rows in that of their tables."""
+
+    schema: str | None
+    columns: tuple[Value, ...]
+    steps: tuple[tuple[Value, ...], ...]
+    calls: tuple[tuple[Value, ...], ...]
+    tags: tuple[str, ...]
+
+
+def facets_of(kind: str, body: bytes) -> Facets:
+    """What a body of that kind is found by.
+
+    >>> facets_of("grade", b'{"grade":"B","passed":true,"run_id":"r-1","workflow":{"id":"faq","version":"3"}}').columns[:3]
+    ('r-1', 'faq', '3')
+    """
+    try:
+        peek = _read_run(body) if kind == "run" else _read_any(body)
+    except msgspec.ValidationError as error:
+        raise InputError("API-001", f"is no {kind} that the ledger keeps: {error}.") from None
+    workflow = peek.workflow if isinstance(peek.workflow, dict) else {}
+    dataset = peek.dataset if isinstance(peek.dataset, dict) else {}
+    columns = (
+        _key(peek.run_id),
+        _key(workflow.get("id")),
+        _key(workflow.get("version")),
+        _key(workflow.get("family")),
+        _key(dataset.get("id")),
+        _key(dataset.get("version")),
+        _key(peek.sample_id if peek.sample_id is not None else dataset.get("sample_id")),
+        _key(peek.grade),
+        peek.passed if isinstance(peek.passed, bool) else None,
+        _key(peek.policy),
+        _key(peek.profile),
+        _key(peek.status if peek.status is not None else peek.outcome),
+        moment_key(peek.started_at),
+    )
+    steps: tuple[tuple[Value, ...], ...] = ()
+    calls: tuple[tuple[Value, ...], ...] = ()
+    if isinstance(peek, _Run):
+        steps = tuple([_step(step) for step in peek.steps or ()])
+        calls = tuple([_call(call) for call in peek.tool_calls or ()])
+    named = peek.tags if isinstance(peek.tags, list) else ()
+    tags = tuple(dict.fromkeys([key(tag) for tag in named if isinstance(tag, str)]))
+    return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
+
+
+@lru_cache(maxsize=4096)  # the same few names, over and over
+def key(text: str) -> str:
+    r"""A text as it stands in an index: itself, or its digest where a database would not take it (a NUL, or too long).
+
+    >>> key("r-1"), key("a\0b")[:14]
+    ('r-1', 'sha256:59b271a')
+    """
+    data = text.encode()
+    if len(data) <= KEY_BYTES and "\0" not in text and not text.startswith("sha256:"):
+        return text
+    return f"sha256:{sha256(data).hexdigest()}"  # a text that looks like one is hashed too, so that nobody can pass for another
+
+
+def moment_key(text: object) -> str | None:
+    """A moment in UTC to the microsecond, so that the order of the texts is the order of time; None for what is no moment.
+
+    >>> moment_key("2026-11-15T10:00:00+01:00")
+    '2026-11-15T09:00:00.000000Z'
+    """
+    return _moment(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=256)
+def _moment(text: str) -> str | None:
+    try:
+        found = datetime.fromisoformat(text)
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def _key(value: object) -> str | None:
+    return key(value) if isinstance(value, str) else None
+
+
+def _step(step: _Step) -> tuple[Value, ...]:
+    return (
+        _key(step.name),
+        _key(step.agent),
+        _key(step.status),
+        step.critical if isinstance(step.critical, bool) else None,
+        _number(step.duration_ms),
+        _number(step.retries),
+        _key(step.model),
+        _key(step.tier),
+        _number(step.tokens),
+        _number(step.cost_usd),
+        _json(step.scores),
+        _json(step.error),
+    )
+
+
+def _call(call: _Call) -> tuple[Value, ...]:
+    return (_key(call.step), _key(call.name), call.valid if isinstance(call.valid, bool) else None, _json(call.arguments), _json(call.error))
+
+
+def _json(raw: Raw) -> str | None:
+    """JSON as text; canonical JSON writes a NUL as an escape, so every database takes it."""
+    text = bytes(raw)
+    return None if not text or text == b"null" else text.decode()
+
+
+def _number(raw: Raw) -> str | None:
+    text = _json(raw)
+    return text if text is not None and (text[0] == "-" or text[0].isdigit()) else None

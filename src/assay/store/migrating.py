@@ -1,0 +1,98 @@
+"""Which version the tables of a database have, and bringing them to the one this program knows.
+
+The usual opening only reads the version; Alembic is loaded when there is something to do. A step runs in one transaction, and two programs that open a
+new ledger at once make it once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from sqlalchemy import Connection, inspect, text
+
+from assay.errors import InputError, UsageError
+from assay.store.databases import Database
+from assay.store.tables import VERSION_TABLE, metadata
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
+VERSIONS = tuple(sorted(name.partition("_")[0] for name in os.listdir(os.path.join(_FOLDER, "versions")) if re.fullmatch(r"v\d{4}_\w+\.py", name)))
+"""Every version of the tables, the newest last; each is a file in `migrations/versions`."""
+_LOCK = 4_151_541_977_218  # a number of our own, for PostgreSQL's advisory locks
+
+
+def ensure(database: Database, *, read_only: bool = False) -> None:
+    """Make or upgrade the tables where that is needed. A database of a newer program, or of something else, is refused."""
+
+    def look() -> bool:
+        with database.reading() as connection, connection.begin():
+            return _is_newest(connection, database.where, read_only)
+
+    if database.patiently(look):
+        return
+
+    def work() -> None:
+        with database.writing() as connection, connection.begin():
+            _lock(connection)
+            if not _is_newest(connection, database.where, read_only):
+                _alembic(connection, "head", up=True)
+
+    database.patiently(work)
+
+
+def migrate(database: Database, version: str) -> None:
+    """Go to a version, up or down; `base` is before the first, where nothing is left."""
+
+    def work() -> None:
+        with database.writing() as connection, connection.begin():
+            _lock(connection)
+            now = current(connection)
+            order = ("base", *VERSIONS)
+            if order.index(version) != order.index(now or "base"):
+                _alembic(connection, version, up=order.index(version) > order.index(now or "base"))
+
+    database.patiently(work)
+
+
+def current(connection: Connection) -> str | None:
+    """The version of the tables; None where there are none of ours."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608  # a constant
+    return None if found is None else str(found)
+
+
+def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
+    version = current(connection)
+    if version == VERSIONS[-1]:
+        return True
+    if version is not None and version not in VERSIONS:
+        raise UsageError(
+            "FIL-006", f"this ledger has tables of version {version}; this program knows up to {VERSIONS[-1]}.", where=where, fix="Install a newer assay."
+        )
+    if version is None:
+        others = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
+        taken = others & set(metadata.tables) if connection.dialect.name == "postgresql" else others
+        if taken:
+            raise InputError(
+                "FIL-006", f"this is a database of something else: it has a table '{min(taken)}'.", where=where, fix="Give the ledger a database of its own."
+            )
+    if read_only:
+        state = "no ledger" if version is None else f"a ledger of the older version {version}"
+        raise InputError("FIL-006", f"this is {state}.", where=where, fix="Whatever stores into it makes or upgrades it; this command only reads.")
+    return False
+
+
+def _lock(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK})
+
+
+def _alembic(connection: Connection, version: str, *, up: bool) -> None:
+    from alembic import command  # costs as much as all of SQLAlchemy, and a ledger is made once
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", _FOLDER.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    (command.upgrade if up else command.downgrade)(config, version)

@@ -1,0 +1,175 @@
+"""Questions to a ledger. Each takes a project, and no answer holds anything of another.
+
+Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the first. Each filter has an index of its own that is in
+the order of `seq`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, func, literal, or_, select, type_coerce
+from sqlalchemy.types import NullType
+
+from assay.errors import InputError
+from assay.registry import near_miss
+from assay.store import tables as t
+from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, Tally, digest_text
+from assay.store.facets import key, moment_key
+from assay.store.writing import parts
+
+_SPAN = ("started_from", "started_before")
+_FEW = 2000
+FILTERS = (*t.FACETS[:-1], "tag", *_SPAN)
+MAX_PAGE = 10_000
+COUNTED = 10_000
+"""How far matches of a filter are counted."""
+_c = t.records.c
+_ITEM = (_c.project, _c.seq, _c.digest, _c.kind, _c.schema, _c.created_at, _c.author, _c.reason, type_coerce(_c.body, NullType()))
+
+Filters = Mapping[str, str | bool]
+
+
+def find(connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool) -> Page:
+    """One page of the records of a kind."""
+    seq = t.tags.c.seq if "tag" in filters else _c.seq  # of the table whose index gives the order
+    few = _few(connection, project, kind, filters)
+    query = _matching(select(*_ITEM), project, kind, filters)
+    if few is not None:
+        few = few if after is None else [one for one in few if (one < after if newest_first else one > after)]
+        if not few:
+            return Page((), None)
+        query = query.where(_c.seq.in_(few))
+    elif after is not None:
+        query = query.where(seq < after if newest_first else seq > after)
+    return _page(connection, query.order_by(seq.desc() if newest_first else seq), limit)
+
+
+def history(connection: Connection, project: str, run_id: str, *, after: int | None, limit: int) -> Page:
+    """Everything about one run, the oldest first."""
+    query = select(*_ITEM).where(_c.project == project, _c.run_id == key(run_id))
+    if after is not None:
+        query = query.where(_c.seq > after)
+    return _page(connection, query.order_by(_c.seq), limit)
+
+
+def _page(connection: Connection, query: Select[Any], limit: int) -> Page:
+    limit = max(1, min(limit, MAX_PAGE))
+    items = [_item(row) for row in connection.execute(query.limit(limit + 1))]
+    more = len(items) > limit
+    return Page(tuple(items[:limit]), items[limit - 1].seq if more else None)
+
+
+def _item(row: Any) -> Item:
+    body = row[8]
+    if isinstance(body, str):  # SQLite keeps what it is given; only a hand from outside gives a text
+        body = body.encode()
+    project, seq, digest, kind, schema, created_at, author, reason = row[:8]
+    return Item(project, seq, digest_text(digest), kind, schema, created_at, author, reason, None if body is None else bytes(body))
+
+
+def _few(connection: Connection, project: str, kind: str, filters: Filters) -> list[int] | None:
+    """The records in a span of time, where they are few; None where they are many, or no span is asked for."""
+    span = {name: value for name, value in filters.items() if name in _SPAN}
+    if not span:
+        return None
+    found = list(connection.execute(_matching(select(_c.seq), project, kind, span, by_time=True).limit(_FEW + 1)).scalars())
+    return found if len(found) <= _FEW else None
+
+
+def _matching(query: Select[Any], project: str, kind: str, filters: Filters, *, by_time: bool = False) -> Select[Any]:
+    if kind not in KINDS:
+        raise InputError("API-001", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+    if "tag" in filters:
+        tags = t.tags.c
+        query = query.join(t.tags, (tags.project == _c.project) & (tags.seq == _c.seq))
+        query = query.where(tags.project == project, tags.kind == kind, tags.tag == key(str(filters["tag"])))
+    query = query.where(_c.project == project, _c.kind == kind)
+    for name, value in filters.items():
+        if name not in FILTERS:
+            raise InputError("API-001", f"there is no filter '{name}'.{near_miss(name, FILTERS)}", fix=f"They are {', '.join(FILTERS)}.")
+        if name in _SPAN:
+            moment = moment_key(value)
+            if moment is None:
+                raise InputError("API-001", f"the filter '{name}' is {value!r}, which is no moment.", fix="Write it as 2026-11-15T10:00:00Z.")
+            # no index is on the second form: what it finds would have to be sorted, all of it, for every page
+            began = _c.started_at if by_time else func.coalesce(_c.started_at, "9999" if name == "started_before" else "")
+            query = query.where(began >= moment if name == "started_from" else began < moment)
+        elif (name == "passed") is not isinstance(value, bool):
+            raise InputError("API-001", f"the filter '{name}' is {value!r}; it takes {'true or false' if name == 'passed' else 'a text'}.")
+        elif name == "passed":
+            query = query.where(_c.passed == literal(value))
+        elif name != "tag":
+            query = query.where(_c[name] == key(str(value)))
+    return query
+
+
+def get(connection: Connection, project: str, digest: bytes) -> Item | None:
+    """The record of a digest; None where there is none."""
+    row = connection.execute(select(*_ITEM).where(_c.project == project, _c.digest == digest)).first()
+    return None if row is None else _item(row)
+
+
+def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[str, Item]:
+    """The records of these digests, as far as there are any."""
+    found = {}
+    for part in parts(sorted(digests)):
+        for row in connection.execute(select(*_ITEM).where(_c.project == project, _c.digest.in_(part))):
+            item = _item(row)
+            found[item.digest] = item
+    return found
+
+
+def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]) -> list[Link]:
+    """The links from and to any of these records, in the order in which they came."""
+    c = t.links.c
+    found: dict[tuple[int, int], Link] = {}
+    for part in parts(sorted(digests)):
+        for end in (c.source, c.target):
+            for seq, place, relation, target, source in connection.execute(
+                select(c.seq, c.position, c.relation, c.target, c.source).where(c.project == project, end.in_(part))
+            ):
+                found[seq, place] = Link(relation, digest_text(target), digest_text(source))
+    return [found[place] for place in sorted(found)]
+
+
+def starting_with(connection: Connection, project: str, digits: str, *, limit: int = 10) -> list[Item]:
+    """The records whose digest begins with these hexadecimal digits."""
+    size = 2 * DIGEST_BYTES
+    low, high = bytes.fromhex(digits.ljust(size, "0")), bytes.fromhex(digits.ljust(size, "f"))
+    query = select(*_ITEM).where(_c.project == project, _c.digest >= low, _c.digest <= high).order_by(_c.digest).limit(limit)
+    return [_item(row) for row in connection.execute(query)]
+
+
+def links_of(connection: Connection, project: str, digest: bytes, *, relation: str | None = None, limit: int = 1000) -> list[Link]:
+    """The links from and to a record, in the order in which they came."""
+    c = t.links.c
+    query = select(c.relation, c.target, c.source).where(c.project == project, or_(c.source == digest, c.target == digest))
+    if relation is not None:
+        query = query.where(c.relation == relation)
+    rows = connection.execute(query.order_by(c.seq, c.position).limit(limit))
+    return [Link(relation, digest_text(target), digest_text(source)) for relation, target, source in rows]
+
+
+def side_rows(connection: Connection, table: Table, project: str, digest: bytes) -> list[dict[str, Any]]:
+    """The rows of a side table that belong to a record, in their order."""
+    query = select(*(column for column in table.columns if column.name not in ("project", "seq")))
+    query = query.join(t.records, (t.records.c.project == table.c.project) & (t.records.c.seq == table.c.seq))
+    rows = connection.execute(query.where(_c.project == project, _c.digest == digest).order_by(table.c.position))
+    return [dict(row) for row in rows.mappings()]
+
+
+def count(connection: Connection, project: str, kind: str | None, filters: Filters) -> Tally:
+    """How many records: exact without a filter, from the counters; with one, counted up to a limit."""
+    if filters and kind is None:
+        raise InputError("API-001", "a filter is on the records of one kind.", fix=f"The kinds are {', '.join(KINDS)}.")
+    if not filters or kind is None:
+        c = t.counts.c
+        query = select(func.coalesce(func.sum(c.n), 0)).where(c.project == project)
+        if kind is not None:
+            query = query.where(c.kind == kind)
+        return Tally(int(connection.execute(query).scalar_one()), True)
+    inner = _matching(select(literal(1)).select_from(t.records), project, kind, filters, by_time=True).limit(COUNTED + 1).subquery()
+    n = connection.execute(select(func.count()).select_from(inner)).scalar_one()
+    return Tally(min(n, COUNTED), n <= COUNTED)

@@ -1,0 +1,161 @@
+"""The tables of a ledger: one schema for SQLite and PostgreSQL.
+
+`records` is the ledger itself; the rest serves it. Every row belongs to a project and no row of one project refers to another. `seq` counts the records
+of a project from 1 without a gap, in the order in which they were committed. A digest is 32 bytes. A body is the canonical JSON, byte for byte; a number
+that is taken out of it stays decimal text, never a float. What is changed here needs a new file in `migrations/versions`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKeyConstraint, Index, LargeBinary, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+
+VERSION_TABLE = "assay_version"
+FACETS = (
+    "run_id",
+    "workflow",
+    "workflow_version",
+    "family",
+    "dataset",
+    "dataset_version",
+    "sample_id",
+    "grade",
+    "passed",
+    "policy",
+    "profile",
+    "status",
+    "started_at",
+)
+"""What a record can be found by. All of it is taken from the body (see `facets`), and `verify` takes it again."""
+INDEXED = ("workflow", "family", "dataset", "sample_id", "grade", "passed", "policy", "profile", "status", "started_at")
+
+metadata = MetaData()
+
+
+def _text(name: str, *, nullable: bool = True) -> Column[str]:
+    return Column(name, Text, nullable=nullable)
+
+
+def _place(*more: str) -> list[Column[Any]]:
+    """The columns that say to which record a row belongs."""
+    return [Column("project", Text, nullable=False), Column("seq", BigInteger, nullable=False), *(Column(name, BigInteger, nullable=False) for name in more)]
+
+
+def _of_record(name: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["project", "seq"], ["records.project", "records.seq"], name=f"{name}_record")
+
+
+heads = Table(
+    "heads",
+    metadata,
+    *_place(),
+    Column("chain", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", name="heads_pk"),
+)
+"""The newest record of each project. Whoever appends locks this row first, so that `seq` and `chain` have one order."""
+
+counts = Table(
+    "counts",
+    metadata,
+    _text("project", nullable=False),
+    _text("kind", nullable=False),
+    Column("n", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "kind", name="counts_pk"),
+)
+
+records = Table(
+    "records",
+    metadata,
+    *_place(),
+    Column("digest", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    _text("kind", nullable=False),
+    _text("schema"),
+    _text("created_at", nullable=False),
+    _text("author"),
+    _text("reason"),
+    *(Column(name, Boolean) if name == "passed" else _text(name) for name in FACETS),
+    Column("body", LargeBinary),  # the last, so that a search does not read through it
+    PrimaryKeyConstraint("project", "seq", name="records_pk"),
+    UniqueConstraint("project", "digest", name="records_digest"),
+)
+Index("records_by_kind", records.c.project, records.c.kind, records.c.seq)
+Index(
+    "records_by_run",
+    records.c.project,
+    records.c.run_id,
+    records.c.seq,
+    sqlite_where=records.c.run_id.is_not(None),
+    postgresql_where=records.c.run_id.is_not(None),
+)
+for _name in INDEXED:
+    _given = records.c[_name].is_not(None)
+    Index(f"records_by_{_name}", records.c.project, records.c.kind, records.c[_name], records.c.seq, sqlite_where=_given, postgresql_where=_given)
+
+links = Table(
+    "links",
+    metadata,
+    *_place("position"),  # the record that brought the link
+    Column("source", LargeBinary, nullable=False),
+    _text("relation", nullable=False),
+    Column("target", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("project", "seq", "position", name="links_pk"),
+    _of_record("links"),
+    ForeignKeyConstraint(["project", "source"], ["records.project", "records.digest"], name="links_source"),
+    ForeignKeyConstraint(["project", "target"], ["records.project", "records.digest"], name="links_target"),
+    sqlite_with_rowid=False,
+)
+Index("links_by_source", links.c.project, links.c.source)
+Index("links_by_target", links.c.project, links.c.target)
+
+steps = Table(
+    "steps",
+    metadata,
+    *_place("position"),
+    *map(_text, ("name", "agent", "status")),
+    Column("critical", Boolean),
+    *map(_text, ("duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores", "error")),
+    PrimaryKeyConstraint("project", "seq", "position", name="steps_pk"),
+    _of_record("steps"),
+    sqlite_with_rowid=False,
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    *_place("position"),
+    *map(_text, ("step", "name")),
+    Column("valid", Boolean),
+    *map(_text, ("arguments", "error")),
+    PrimaryKeyConstraint("project", "seq", "position", name="tool_calls_pk"),
+    _of_record("tool_calls"),
+    sqlite_with_rowid=False,
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    *_place("position"),
+    _text("kind", nullable=False),
+    _text("tag", nullable=False),
+    PrimaryKeyConstraint("project", "seq", "position", name="tags_pk"),
+    _of_record("tags"),
+    sqlite_with_rowid=False,
+)
+Index("tags_by_tag", tags.c.project, tags.c.kind, tags.c.tag, tags.c.seq)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    *_place(),  # the record that says so, in the chain like any other
+    Column("digest", LargeBinary, nullable=False),
+    _text("author", nullable=False),
+    _text("reason", nullable=False),
+    _text("at", nullable=False),
+    PrimaryKeyConstraint("project", "digest", name="tombstones_pk"),
+    _of_record("tombstones"),
+)
+
+SIDES = (steps, tool_calls, tags)
+"""What is taken out of a body, row by row, and goes when the body goes."""

@@ -1,0 +1,248 @@
+"""Appending to a ledger, inside one transaction: look up what is there, number and chain what is new, insert it, move the head.
+
+Everything here runs under the lock of the project's head, so that the order of `seq` is the order of commits and a reader with a cursor misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, and_, select, text, update
+
+from assay.errors import InputError
+from assay.store import tables as t
+from assay.store.chain import Edge, genesis, next_chain
+from assay.store.drafts import EVIDENCE, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
+
+_CHUNK = 400
+"""Digests asked for at once; SQLite takes a thousand and some."""
+_COPY = 30
+"""Rows from which PostgreSQL takes a table's part as one COPY."""
+
+Row = tuple[Any, ...]
+
+
+class Known(NamedTuple):
+    """A record that is in the ledger."""
+
+    seq: int
+    kind: str
+    forgotten: bool
+
+
+class Head(NamedTuple):
+    """The newest record of a project."""
+
+    seq: int
+    chain: bytes
+
+
+def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime) -> list[Stored]:
+    """Append what is new. All of it or nothing: a draft that may not be stored raises, and the caller's transaction rolls back."""
+    head = lock_head(connection, project)
+    edges = [_edges(one) for one in drafts]
+    ends = {end for listed in edges for edge in listed for end in (edge.source, edge.target)}
+    known = lookup(connection, project, ends.union(one.digest for one in drafts))
+    batch = _Batch(project, head, now)
+    stored = []
+    fresh: list[tuple[Draft, tuple[Edge, ...]]] = []
+    late: list[Edge] = []
+    for one, listed in zip(drafts, edges, strict=True):
+        found = known.get(one.digest)
+        _refuse(one, found)
+        if found is None:
+            fresh.append((one, listed))
+            known[one.digest] = found = Known(batch.add(one, listed), one.kind, False)
+            stored.append(Stored(one.name, found.seq, True))
+        else:
+            late += listed
+            stored.append(Stored(one.name, found.seq, False))
+    missing = ends - known.keys()
+    if missing:
+        raise InputError("API-001", f"a link leads to {digest_text(min(missing))}, which is not in this project of the ledger.", fix="Store that first.")
+    for one, listed in fresh:
+        if one.kind == "grade":
+            _check_evidence(one, listed, known)
+    if late:
+        _add_late(connection, batch, late)
+    batch.write(connection)
+    return stored
+
+
+def _refuse(one: Draft, found: Known | None) -> None:
+    if one.kind == "tombstone":
+        raise InputError("API-001", "a tombstone is written by `forget` alone.", where=one.name)
+    if found is None:
+        return
+    if found.forgotten:
+        raise InputError("FIL-007", "this record was forgotten, and does not come back.", where=one.name, fix="`tombstone` says by whom and why.")
+    if found.kind != one.kind:
+        raise InputError("FIL-007", f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.", where=one.name, fix="A record is of one kind.")
+
+
+def _edges(one: Draft) -> tuple[Edge, ...]:
+    return tuple([Edge(one.digest if link.source is None else digest_bytes(link.source), link.relation, digest_bytes(link.target)) for link in one.links])
+
+
+def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Known]) -> None:
+    """A grade without its evidence cannot be replayed, so it cannot be trusted."""
+    rests = [known[edge.target] for edge in edges if edge.source == grade.digest and edge.relation == "graded_from"]
+    if not any(found.kind in EVIDENCE and not found.forgotten for found in rests):
+        raise InputError("API-001", "a grade is stored only together with its evidence.", where=grade.name, fix="Use `put_graded`, or link it graded_from.")
+
+
+def _add_late(connection: Connection, batch: _Batch, edges: list[Edge]) -> None:
+    """Links of records that were there before come with a record of their own, so that the chain covers them too."""
+    there: set[Edge] = set()
+    for part in parts(sorted({edge.source for edge in edges})):
+        query = select(t.links.c.source, t.links.c.relation, t.links.c.target).where(t.links.c.project == batch.project, t.links.c.source.in_(part))
+        there.update(Edge(*row) for row in connection.execute(query))
+    new = [edge for edge in dict.fromkeys(edges) if edge not in there]
+    if new:
+        listed = [{"source": digest_text(edge.source), "relation": edge.relation, "target": digest_text(edge.target)} for edge in new]
+        batch.add(draft({"schema": LINKS_SCHEMA, "links": listed}, kind="event"), new)
+
+
+class _Batch:
+    """The rows of one transaction."""
+
+    def __init__(self, project: str, head: Head, now: datetime) -> None:
+        self.project = project
+        self.seq, self.chain = head
+        self.began = head.seq
+        self.at = moment_text(now)
+        self.counts: Counter[str] = Counter()
+        self.rows: dict[Table, list[Row]] = {table: [] for table in (t.records, t.links, *t.SIDES)}
+
+    def add(self, one: Draft, edges: Iterable[Edge]) -> int:
+        project = self.project
+        facets = one.facets
+        edges = tuple(dict.fromkeys(edges))
+        self.seq = seq = self.seq + 1
+        self.chain = next_chain(self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges)
+        self.counts[one.kind] += 1
+        rows = self.rows
+        rows[t.records].append(
+            (project, seq, one.digest, self.chain, one.kind, facets.schema, self.at, one.author, one.reason, *facets.columns, one.body)
+        )  # fmt: skip
+        rows[t.links] += [(project, seq, place, *edge) for place, edge in enumerate(edges)]
+        rows[t.steps] += [(project, seq, place, *step) for place, step in enumerate(facets.steps)]
+        rows[t.tool_calls] += [(project, seq, place, *call) for place, call in enumerate(facets.calls)]
+        rows[t.tags] += [(project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)]
+        return seq
+
+    def write(self, connection: Connection) -> None:
+        if self.seq == self.began:
+            return
+        for table, rows in self.rows.items():
+            if rows:
+                insert_rows(connection, table, rows)
+        for kind, n in sorted(self.counts.items()):
+            connection.execute(_ADD_COUNT, {"project": self.project, "kind": kind, "n": n})
+        connection.execute(update(t.heads).where(t.heads.c.project == self.project).values(seq=self.seq, chain=self.chain))
+
+
+_ADD_COUNT = text("INSERT INTO counts (project, kind, n) VALUES (:project, :kind, :n) ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n")
+
+
+def moment_text(now: datetime) -> str:
+    """A moment in UTC as it stands in a ledger."""
+    return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def lock_head(connection: Connection, project: str) -> Head:
+    """The head of a project, locked until the transaction ends; made where there is none."""
+    query = select(t.heads.c.seq, t.heads.c.chain).where(t.heads.c.project == project).with_for_update()
+    row = connection.execute(query).first()
+    if row is None:
+        made = text("INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO NOTHING")
+        connection.execute(made, {"project": project, "chain": genesis(project)})
+        row = connection.execute(query).one()
+    return Head(row[0], row[1])
+
+
+def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
+    """Which of these records there are."""
+    found = {}
+    c = t.records.c
+    for part in parts(sorted(digests)):
+        for digest, seq, kind, forgotten in connection.execute(
+            select(c.digest, c.seq, c.kind, c.body.is_(None)).where(c.project == project, c.digest.in_(part))
+        ):
+            found[digest] = Known(seq, kind, bool(forgotten))
+    return found
+
+
+def parts(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """As many digests as a database takes at once, again and again."""
+    for start in range(0, len(values), _CHUNK):
+        yield values[start : start + _CHUNK]
+
+
+@cache
+def _statement(table: Table, dialect: str) -> str:
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    if dialect == "copy":
+        return f'COPY "{table.name}" ({names}) FROM STDIN'
+    mark = "?" if dialect == "sqlite" else "%s"
+    return f'INSERT INTO "{table.name}" ({names}) VALUES ({", ".join([mark] * len(table.columns))})'  # noqa: S608  # names of our own tables
+
+
+def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
+    """Rows, in the order of the table's columns, by the quickest way the database has."""
+    dialect = connection.dialect.name
+    if dialect == "postgresql" and len(rows) >= _COPY:
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy(_statement(table, "copy")) as stream:
+            for row in rows:
+                stream.write_row(row)
+    else:
+        connection.exec_driver_sql(_statement(table, dialect), rows)
+
+
+# --- the one way to take something out ----------------------------------------------------------------------------------------------------
+
+
+def forget(connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime) -> Tombstone:
+    """Take the body of a record out and leave its digest, with who did it and why. The chain still holds: it covers the digest."""
+    head = lock_head(connection, project)
+    known = lookup(connection, project, [digest]).get(digest)
+    if known is None:
+        raise InputError("API-001", "there is no such record in this project of the ledger.", where=digest_text(digest))
+    if known.kind == "tombstone":
+        raise InputError("API-001", "a tombstone is not forgotten: it holds nothing but a digest.", where=digest_text(digest))
+    if not known.forgotten:
+        batch = _Batch(project, head, now)
+        body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
+        seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
+        batch.write(connection)
+        insert_rows(connection, t.tombstones, [(project, seq, digest, author, reason, batch.at)])
+        here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
+        connection.execute(update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS)))
+        for table in t.SIDES:
+            connection.execute(table.delete().where(table.c.project == project, table.c.seq == known.seq))
+    found = tombstone(connection, project, digest)
+    assert found is not None
+    return found
+
+
+def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:
+    """Who had a record forgotten; None where nobody had."""
+    c = t.tombstones.c
+    row = connection.execute(select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)).first()
+    if row is None:
+        return None
+    made = select(t.links.c.source, t.links.c.relation, t.links.c.target).where(
+        t.links.c.project == project, (t.links.c.source == digest) | (t.links.c.target == digest)
+    )
+    others: dict[bytes, None] = {}
+    for source, relation, target in connection.execute(made):
+        other = target if relation == "evidence_of" else source
+        if other != digest:
+            others[other] = None
+    standing = [digest_text(one) for one, known in sorted(lookup(connection, project, others).items()) if not known.forgotten]
+    return Tombstone(digest_text(digest), *row, tuple(standing))

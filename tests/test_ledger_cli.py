@@ -1,0 +1,273 @@
+"""`assay grade --store`, `assay verify` and `assay replay`, as a person and a CI job use them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay as package
+from assay.files import Document
+from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.store.drafts import Link, draft
+from assay.store.ledger import open_ledger
+from documents import FAMILIES, run, scorecard
+from postgres import ledger_url, postgres_url
+from test_store import POLICY
+
+__all__ = ["ledger_url", "postgres_url"]
+
+BUILTIN = Path(package.__file__).parent / "library"
+
+
+def write(path: Path, *documents: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(document, default=float) + "\n" for document in documents))
+
+
+@pytest.mark.req("W-072", "W-076")
+def test_what_was_graded_with_store_can_be_verified_and_replayed(assay: Any, tmp_path: Path, ledger_url: str) -> None:
+    write(tmp_path / "runs.jsonl", *(run(family, run_id=f"r-{family}") for family in FAMILIES), run("rag", run_id="r-bad", status="failed"))
+    done = assay("grade", "runs.jsonl", "--store", ledger_url, "--json")
+    assert (done.code, done.json()["counts"]["graded"]) == (1, 5)
+    assert "15 records stored" in done.err
+    assert done.out == assay("grade", "runs.jsonl", "--json").out  # storing changes no result
+    again = assay("grade", "runs.jsonl", "--store", ledger_url)
+    assert "0 records stored" in again.err
+    assert "15 were there before" in again.err
+    checked = assay("verify", "--db", ledger_url, "--json")
+    assert (checked.code, checked.json()["clean"], checked.json()["records"], checked.json()["links"]) == (0, True, 15, 10)
+    for family in FAMILIES:
+        played = assay("replay", f"r-{family}", "--db", ledger_url, "--json")
+        assert (played.code, played.json()["same"], played.json()["difference"]) == (0, True, None)
+        assert played.json()["gradingSystem"].startswith("gradingSystem/")
+    assert "r-bad: the same, F" in assay("replay", "r-bad", "--db", ledger_url).out
+    with open_ledger(ledger_url) as ledger:
+        page = ledger.find("grade", {"passed": False})
+        assert [item.tree()["reason"] for item in page.items] == ["hard_gate_failure"]
+        assert [name for name, gate in page.items[0].tree()["hard_gates"].items() if gate["status"] != "pass"] == page.items[0].tree()["hard_gate_failures"]
+        prefix = page.items[0].digest.removeprefix("sha256:")[:12]
+    assert assay("replay", prefix, "--db", ledger_url).code == 0
+
+
+def test_the_default_ledger_is_in_the_folder_of_the_project(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    assert assay("verify").code == 3
+    assert not (tmp_path / ".assay").exists()
+    assert assay("grade", "card.jsonl", "--store").code == 0
+    assert (tmp_path / ".assay" / "ledger.db").exists()
+    assert assay("verify").code == 0
+    assert assay("replay", "r-1").code == 0
+    env = {"ASSAY_DB": f"sqlite:///{tmp_path}/other.db"}
+    assert assay("grade", "card.jsonl", "--store", env=env).code == 0
+    assert assay("verify", env=env).out.startswith(f"{tmp_path}/other.db: clean")
+
+
+def test_standard_input_and_scorecards_are_stored_as_they_came(assay: Any, tmp_path: Path) -> None:
+    card = scorecard({"norm": 1}, hard_gates={"a": True}, run_id="c-1")
+    done = assay("grade", "-", "--store", "l.db", "--profile", "rag", stdin=json.dumps(card) + "\n")
+    assert done.code == 1  # the profile's gates are not there
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        kinds = [item.kind for item in ledger.history("c-1").items]
+        assert kinds == ["scorecard", "scorecard", "grade"]
+        assert ledger.history("c-1").items[0].tree() == {**card, "scoringSystem": "scoringSystem/1.0.0"}  # which would be tomorrow's if it were not noted
+    assert assay("replay", "c-1", "--db", "l.db").code == 0
+
+
+def test_a_stream_that_fails_as_a_whole_stores_nothing(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs.jsonl", run(), {**run(), "run_id": "r-2", "colour": "red"})
+    assert assay("grade", "runs.jsonl", "--store", "l.db").code == 3
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        assert ledger.count().n == 0
+    kept = assay("grade", "runs.jsonl", "--store", "l.db", "--keep-going")
+    assert (kept.code, "3 records stored" in kept.err) == (3, True)
+
+
+def test_a_large_stream_goes_through_the_workers_into_the_ledger(assay: Any, tmp_path: Path) -> None:
+    pad = {"pad": "x" * 2000}
+    write(tmp_path / "runs.jsonl", *(run(FAMILIES[index % 4], run_id=f"r-{index}", metadata=pad) for index in range(1600)))
+    assert (tmp_path / "runs.jsonl").stat().st_size > 4 * 1024 * 1024
+    done = assay("grade", "runs.jsonl", "--store", "l.db", "--jobs", "2")
+    assert "4,800 records stored" in done.err
+    assert assay("verify", "--db", "l.db").code == 0
+    assert assay("replay", "r-1599", "--db", "l.db").code == 0
+
+
+def test_projects_of_one_ledger_are_kept_apart(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "mine").code == 0
+    assert assay("replay", "r-1", "--db", "l.db", "--project", "mine").code == 0
+    assert assay("replay", "r-1", "--db", "l.db").code == 3
+    assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "../x").code == 3
+    assert set(assay("verify", "--db", "l.db", "--json").json()["projects"]) == {"mine"}
+
+
+# --- versions of the past -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_grade_of_a_past_version_is_replayed_with_that_version(assay: Any, tmp_path: Path) -> None:
+    library = tmp_path / "lib"
+    (library / "policies").mkdir(parents=True)
+    write(tmp_path / "card.jsonl", scorecard({"norm": Decimal("0.92")}))
+
+    def publish(version: str, best: int) -> None:
+        (library / "policies" / f"team@{version}.yaml").write_text(POLICY.format(version=version, best=best))
+        assert assay("library", "publish", "--library", library).code == 0
+
+    def grade(policy: str) -> tuple[str, str]:
+        done = assay("grade", "card.jsonl", "--policy", policy, "--library", library, "--store", "l.db", "--json")
+        result = done.json()["results"][0]
+        return result["policy"], result["grade"]
+
+    publish("1.0.0", 90)
+    assert grade("team") == ("team@1.0.0", "A")
+    assert grade("workflow@1") == ("workflow@1", "A")
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        old = {item.tree()["policy"]: item.digest for item in ledger.find("grade").items}
+    publish("1.1.0", 95)
+    assert grade("team") == ("team@1.1.0", "B")
+    for policy, digest in old.items():
+        played = assay("replay", digest, "--db", "l.db", "--library", library, "--json")
+        assert (played.code, played.json()["policy"], played.json()["grade"]) == (0, policy, "A")
+    newest = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
+    assert (newest["same"], newest["policy"], newest["grade"]) == (True, "team@1.1.0", "B")
+    without = assay("replay", old["team@1.0.0"], "--db", "l.db")
+    assert (without.code, "no policy is named 'team@1.0.0'" in without.err) == (3, True)
+
+
+def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(assay: Any, tmp_path: Path) -> None:
+    library = tmp_path / "lib"
+    (library / "profiles").mkdir(parents=True)
+    write(tmp_path / "runs.jsonl", run("rag"))
+    assert assay("grade", "runs.jsonl", "--library", library, "--store", "l.db").code == 0
+    text = (BUILTIN / "profiles" / "rag@1.yaml").read_text()
+    (library / "profiles" / "rag@2.yaml").write_text(text.replace("\nversion: 1\n", "\nversion: 2\n"))
+    assert assay("grade", "runs.jsonl", "--library", library, "--json").json()["results"][0]["profile"] == "rag@2"
+    played = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json")
+    assert (played.code, played.json()["profile"]) == (0, "rag@1")
+
+
+def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(assay: Any, tmp_path: Path) -> None:
+    library = tmp_path / "lib"
+    (library / "policies").mkdir(parents=True)
+    file = library / "policies" / "team@1.0.0.yaml"
+    file.write_text(POLICY.format(version="1.0.0", best=90))
+    write(tmp_path / "card.jsonl", scorecard({"norm": Decimal("0.92")}))
+    assert assay("grade", "card.jsonl", "--policy", "team", "--library", library, "--store", "l.db").code == 0
+    file.write_text(POLICY.format(version="1.0.0", best=95))
+    played = assay("replay", "r-1", "--db", "l.db", "--library", library)
+    assert played.code == 1
+    assert "r-1: DIFFERENT" in played.out
+    assert "digests.policy: stored sha256:" in played.out
+    told = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
+    assert (told["same"], told["difference"]["path"]) == (False, "digests.policy")
+    assert assay("library", "publish", "--library", library).code == 0
+    file.write_text(POLICY.format(version="1.0.0", best=90))
+    changed = assay("replay", "r-1", "--db", "l.db", "--library", library)
+    assert (changed.code, "published and has changed" in changed.err) == (3, True)
+
+
+def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(assay: Any, tmp_path: Path) -> None:
+    card = scorecard({"norm": Decimal("0.5")})
+    payload = {**Grader(Shelf()).grade(Document(card, "x")).payload(), "grade": "A", "passed": True}
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        ledger.put_graded(card, card, payload)
+    played = assay("replay", "r-1", "--db", "l.db", "--json")
+    assert (played.code, played.json()["difference"]) == (1, {"path": "grade", "stored": "A", "recomputed": "F"})
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs.jsonl", *(run(run_id=f"r-{index}") for index in range(3)))
+    assay("grade", "runs.jsonl", "--store", "l.db")
+    head = assay("verify", "--db", "l.db").out.splitlines()[-1].removeprefix("head ")
+    assert assay("verify", "--db", "l.db", "--head", head).code == 0
+    assert assay("verify", "--db", "l.db", "--head", head.replace(":9:", ":8:")).code == 1
+    assert assay("verify", "--db", "l.db", "--head", "nonsense").code == 2
+    raw = sqlite3.connect(tmp_path / "l.db")
+    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        raw.execute(f"DROP TRIGGER {name}")
+    raw.execute("UPDATE records SET body = CAST(replace(CAST(body AS TEXT), 'success', 'timeout') AS BLOB) WHERE seq = 4")
+    raw.commit()
+    digest = raw.execute("SELECT hex(digest) FROM records WHERE seq = 4").fetchone()[0].lower()
+    raw.close()
+    done = assay("verify", "--db", "l.db")
+    assert done.code == 1
+    assert f"default 4 sha256:{digest}: the content is not what its digest says." in done.out
+    document = assay("verify", "--db", "l.db", "--json").json()
+    assert (document["clean"], document["fault_count"]) == (False, 1)
+    played = assay("replay", "r-1", "--db", "l.db")
+    assert (played.code, "not what its digest says" in played.err) == (3, True)
+
+
+def test_a_grade_whose_evidence_was_forgotten_cannot_be_replayed(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs.jsonl", run())
+    assay("grade", "runs.jsonl", "--store", "l.db")
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        ledger.forget(ledger.find("run").items[0].digest, author="dpo", reason="asked to")
+    done = assay("replay", "r-1", "--db", "l.db")
+    assert (done.code, "the evidence of this grade was forgotten" in done.err) == (4, True)
+    assert assay("verify", "--db", "l.db").code == 0
+
+
+def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    assay("grade", "card.jsonl", "--store", "l.db")
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        card = ledger.find("scorecard").items[0].digest
+        good = ledger.find("grade").items[0].tree()
+        for evil in ("../../../etc/passwd", "x.yaml", "/tmp/a@1", 7):
+            ledger.put_many([draft({**good, "run_id": f"evil-{evil}", "policy": evil}, kind="grade", links=[Link("graded_from", card)])])
+        ledger.put_many([draft({"run_id": "odd"}, kind="grade", links=[Link("graded_from", card)])])
+    for wanted in ("nobody", card, "odd", "evil-../../../etc/passwd", "evil-x.yaml", "evil-/tmp/a@1", "evil-7"):
+        done = assay("replay", wanted, "--db", "l.db")
+        assert done.code == 3, wanted
+        assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("verify", "--db", "none.db"), 3, "there is no ledger"),
+        (("verify", "--db", "garbage.db"), 3, "is no ledger, or is damaged"),
+        (("verify", "--db", "mysql://x/y"), 2, "sqlite:/// or postgresql://"),
+        (("replay", "x", "--db", "none.db"), 3, "there is no ledger"),
+        (("grade", "card.jsonl", "--store", "."), 2, "is a directory"),
+        (("grade", "card.jsonl", "--store", "/proc/none/l.db"), 2, "cannot be written"),
+        (("grade", "card.jsonl", "--store", "garbage.db"), 3, "is no ledger, or is damaged"),
+    ],
+)
+def test_a_ledger_that_cannot_be_used_is_told_before_the_work(assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    (tmp_path / "garbage.db").write_bytes(b"no database" * 500)
+    done = assay(*arguments)
+    assert (done.code, words in done.err, "Traceback" in done.err) == (code, True, False), done.err
+    told = assay(*arguments, "--json")
+    assert json.loads(told.err.splitlines()[-1])["error"]["message"]
+
+
+def test_without_the_extra_the_line_to_run_is_printed(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "sqlalchemy.py").write_text("raise ModuleNotFoundError('no', name='sqlalchemy')\n")
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    env = {"PYTHONPATH": str(tmp_path)}
+    for arguments in (("verify",), ("grade", "card.jsonl", "--store")):
+        done = assay(*arguments, env=env)
+        assert (done.code, "pip install 'assay[store]'" in done.err) == (2, True), done.err
+    assert assay("grade", "card.jsonl", env=env).code == 0
+
+
+def test_grading_without_store_loads_no_database(tmp_path: Path) -> None:
+    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
+    listed = "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store'))]"
+    code = f"import sys; from assay.cli.main import run; run(['grade', 'card.jsonl']); print({listed})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+    assert not (tmp_path / ".assay").exists()

@@ -1,0 +1,284 @@
+"""The API: what is posted is graded, kept, listed and given back as it is, on both databases."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from documents import run, scorecard
+from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from serving import API, Api, runs, serving
+
+
+@pytest.fixture
+def api(ledger_url: str) -> Any:  # noqa: F811
+    with serving(ledger_url) as made:
+        yield made
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Any:
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as made:
+        yield made
+
+
+def test_a_posted_run_is_graded_as_the_command_grades_it_and_the_answer_says_where_it_is(api: Api, assay: Any, tmp_path: Path) -> None:
+    evidence = run("rag")
+    posted = api.post("/runs", evidence)
+    assert posted.status_code == 201
+    (tmp_path / "run.json").write_text(json.dumps(evidence))
+    assert json.loads(posted.content)["grade"] == assay("grade", "run.json", "--json").json()["results"][0]
+    where = posted.headers["location"]
+    assert where == f"{API}/runs/{posted.json()['digest']}"
+    found = api.client.get(where).json()
+    assert found["record"] == evidence
+    assert found["grades"][0]["digest"] == posted.json()["grade_digest"]
+
+
+def test_the_same_run_twice_is_one_run(api: Api) -> None:
+    first, second = api.post("/runs", run()), api.post("/runs", run())
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert second.json()["new"] is False
+    assert second.json()["digest"] == first.json()["digest"]
+    assert len(api.get("/runs").json()["items"]) == 1
+
+
+def test_an_idempotency_key_gives_the_same_answer_again_and_refuses_another_request(api: Api) -> None:
+    key = {"Idempotency-Key": "ci-17"}
+    first = api.post("/runs", run(), headers=key)
+    again = api.post("/runs", run(), headers=key)
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.headers["location"] == first.headers["location"]
+    other = api.post("/runs", run("rag"), headers=key)
+    assert other.status_code == 409
+    assert other.json()["where"] == "Idempotency-Key"
+
+
+def test_a_list_is_stored_whole_or_not_at_all(api: Api) -> None:
+    good = api.post("/runs", runs(5))
+    assert good.status_code == 201
+    assert good.json()["counts"] == {"received": 5, "stored": 5, "new": 5, "faults": 0}
+    bad = runs(3, start=10)
+    bad[1]["status"] = "sucess"
+    refused = api.post("/runs", bad)
+    assert refused.status_code == 422
+    assert refused.json()["where"] == "[1]"
+    assert "none was stored" in refused.json()["detail"]
+    assert len(api.get("/runs").json()["items"]) == 5
+
+
+def test_lines_are_stored_as_they_come_and_a_line_at_fault_is_named(api: Api) -> None:
+    lines = [json.dumps(one).encode() for one in runs(300)]
+    headers = {"Content-Type": "application/x-ndjson"}
+    good = api.client.post(f"{API}/runs", content=b"\n".join(lines), headers=headers)
+    assert good.status_code == 201
+    assert good.json()["counts"]["new"] == 300
+    assert [one["line"] for one in good.json()["results"]] == list(range(1, 301))
+    mixed = [json.dumps(runs(1, start=900)[0]).encode(), b'{"schema": "assay.run/1", "run_id":', b"", json.dumps({**run(), "status": "x"}).encode()]
+    bad = api.client.post(f"{API}/runs", content=b"\n".join(mixed), headers=headers)
+    assert bad.status_code == 422, "a client that looks at the status alone must not take this for done"
+    assert bad.json()["counts"]["stored"] == 1
+    assert {fault["line"] for fault in bad.json()["faults"]} == {2, 4}
+
+
+def test_lists_are_filtered_and_paged_without_a_gap_or_a_repeat(api: Api) -> None:
+    api.post("/runs", runs(7, tags=["nightly"]))
+    api.post("/runs", runs(3, family="rag", start=20, status="failed"))
+    other = runs(1, start=40)[0]
+    other["workflow"] = {**other["workflow"], "id": "fix", "version": "9"}
+    other["started_at"] = "2026-11-15T10:00:00Z"
+    api.post("/runs", other)
+
+    def ids(query: str) -> set[str]:
+        return {item["run_id"] for item in api.get(f"/runs?{query}").json()["items"]}
+
+    assert len(ids("limit=1000")) == 11
+    assert ids("tag=nightly") == {f"r-{index}" for index in range(7)}
+    assert ids("workflow=fix&version=9") == {"r-40"}
+    assert ids("passed=false") == {"r-20", "r-21", "r-22"} == ids("grade=F")
+    assert ids("gate=overall_status_success") == {"r-20", "r-21", "r-22"}
+    assert ids("from=2026-11-15T09:00:00Z&to=2026-11-15T11:00:00Z") == {"r-40"}
+    assert ids("passed=true&from=2026-11-15T09:00:00Z") == {"r-40"}
+    for extra in ("", "&passed=true"):
+        seen: list[str] = []
+        after = ""
+        while True:
+            page = api.get(f"/runs?limit=3{extra}{after}").json()
+            seen += [item["run_id"] for item in page["items"]]
+            if page["next"] is None:
+                break
+            after = f"&after={page['next']}"
+        assert len(seen) == len(set(seen)) == (8 if extra else 11)
+
+
+def test_an_etag_spares_the_body_and_gzip_shrinks_it(lite: Api) -> None:
+    digest = lite.post("/runs", run()).json()["digest"]
+    first = lite.get(f"/runs/{digest}/grade", headers={"Accept-Encoding": "gzip"})
+    assert first.headers["content-encoding"] == "gzip"
+    assert int(first.headers["content-length"]) < len(first.content)
+    second = lite.get(f"/runs/{digest}/grade", headers={"If-None-Match": first.headers["etag"]})
+    assert (second.status_code, second.content) == (304, b"")
+    assert lite.get(f"/runs/{digest}/grade", headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_a_body_may_be_packed(lite: Api) -> None:
+    packed = gzip.compress(json.dumps(run()).encode())
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert lite.client.post(f"{API}/runs", content=packed, headers=headers).status_code == 201
+
+
+def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
+    posted = api.post("/scorecards", scorecard({"norm": 1}))
+    assert posted.status_code == 201
+    version = posted.json()["grade"]["scoringSystem"]
+    assert api.client.get(posted.headers["location"]).json()["record"] == {**scorecard({"norm": 1}), "scoringSystem": version}
+    assert len(api.get("/grades").json()["items"]) == 1
+
+
+def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(api: Api, assay: Any, tmp_path: Path) -> None:
+    ours, theirs = runs(35), runs(35, latency_ms=20000)
+    for name, side in (("candidate", ours), ("baseline", theirs)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, side)))
+    said = assay("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--json").json()
+    posted = api.post("/decisions", {"candidate": ours, "baseline": theirs})
+    assert posted.status_code == 201
+    made = posted.json()["decision"]
+    assert made == said
+    assert made["outcome"] == "promote"
+    links = api.get(f"/records/{posted.json()['digest']}").json()["links"]
+    assert sorted(link["relation"] for link in links) == ["baseline_of"] * 35 + ["candidate_of"] * 35
+    digests = [link["source"] for link in links if link["relation"] == "candidate_of"]
+    again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()["decision"]
+    assert again["digests"] == made["digests"]
+
+
+def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
+    kept = api.post("/baselines", {"name": "production", "evidence": runs(35)})
+    assert kept.status_code == 201
+    assert kept.json()["baseline"]["samples"] == 35
+    posted = api.post("/decisions", {"candidate": {"filter": {"dataset": "d"}}, "baseline": {"baseline": "production"}})
+    assert posted.status_code == 201
+    assert posted.json()["decision"]["comparison"]["n_paired"] == 35
+    missing = api.post("/decisions", {"candidate": runs(1), "baseline": {"baseline": "staging"}})
+    assert (missing.status_code, missing.json()["code"]) == (422, "REL-005")
+
+
+def test_an_exam_is_graded_by_the_same_evaluator_as_the_command_and_every_result_stays(api: Api, assay: Any, tmp_path: Path) -> None:
+    exam = {"exam": "verbs", "items": [{"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}]}
+    answers = [{"item": "i-1", "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"}}]
+    (tmp_path / "exam.json").write_text(json.dumps(exam))
+    (tmp_path / "answers.jsonl").write_text(json.dumps(answers[0]))
+    said = assay("exam", "grade", "exam.json", "--answers", "answers.jsonl", "--json").json()
+    posted = api.post("/exams/grade", {"exam": exam, "answers": answers})
+    assert posted.status_code == 201
+    assert posted.json()["result"] == said
+    assert api.post("/exams/grade", {"exam": exam, "answers": []}).status_code == 201
+    assert len(api.get("/exams").json()["items"]) == 2
+
+
+def test_a_job_grades_again_and_says_what_it_supersedes(api: Api, tmp_path: Path) -> None:
+    api.post("/runs", runs(3))
+    for kind in ("rescore", "regrade"):
+        job = api.post("/jobs", {"kind": kind, "policy": "workflow"})
+        assert job.status_code == 202
+        done = _finished(api, job.headers["location"])
+        assert done["progress"]["unchanged"] == 3, "the same versions give the same records"
+        assert done["progress"]["written"] == 0
+
+
+def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "shelf" / "policies"
+    folder.mkdir(parents=True)
+    from assay.library.shelf import Shelf
+
+    text = Path(Shelf().find("policies", "workflow").path).read_text()
+    (folder / "strict@2.yaml").write_text(
+        text.replace("policy: workflow", "policy: strict").replace("version: 1", "version: 2").replace("threshold: 70", "threshold: 99")
+    )
+    with serving(ledger_url, library=str(tmp_path / "shelf")) as api:
+        before = api.post("/runs", runs(2)).json()["results"]
+        done = _finished(api, api.post("/jobs", {"kind": "regrade", "policy": "strict@2", "reason": "stricter"}).headers["location"])
+        assert done["progress"]["written"] == 2
+        after = api.get(f"/runs/{before[0]['digest']}").json()["grades"]
+        assert [one["policy"] for one in after] == ["workflow@1", "strict@2"]
+        record = api.get(f"/records/{after[1]['digest']}").json()
+        assert record["reason"] == "stricter"
+        assert {"relation": "supersedes", "target": after[0]["digest"], "source": after[1]["digest"]} in record["links"]
+
+
+def _finished(api: Api, address: str) -> Any:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = api.client.get(address).json()
+        if found["state"] in ("done", "failed"):
+            assert found["state"] == "done", found
+            return found
+        time.sleep(0.05)
+    raise AssertionError("the job does not end")
+
+
+def test_the_shelf_the_workflows_and_the_schemas_can_be_read(lite: Api) -> None:
+    lite.post("/runs", runs(2))
+    assert "workflow@1" in [item["id"] for item in lite.get("/library/policies").json()["items"]]
+    assert lite.get("/library/profiles/rag").json()["content"]["family"] == "rag"
+    assert lite.get("/library/rubrics").status_code == 200
+    assert lite.get("/library/policies/nope").status_code == 404
+    assert lite.get("/workflows").json()["items"][0]["runs"] == 2
+    assert lite.get("/datasets").json()["items"][0]["id"] == "d"
+    assert lite.get("/schema-of/run").json()["properties"]["run_id"]
+    assert lite.get("/schema-of/nope").status_code == 404
+
+
+def test_a_tree_of_tool_schemas_is_shown_and_no_path_leads_out_of_it(tmp_path: Path) -> None:
+    tree = tmp_path / "tree" / "acme"
+    tree.mkdir(parents=True)
+    (tree / "index.json").write_text('{"grade": "A"}')
+    (tmp_path / "secret.json").write_text('{"key": 1}')
+    (tree / "link.json").symlink_to(tmp_path / "secret.json")
+    with serving(f"sqlite:///{tmp_path}/l.db", schemas=str(tmp_path / "tree")) as api:
+        assert api.get("/schemas/index").json()["items"] == ["acme/index.json", "acme/link.json"]
+        assert api.get("/schemas/index/acme/index.json").json() == {"grade": "A"}
+        for path in (
+            "../secret.json",
+            "%2e%2e/secret.json",
+            "acme/../../secret.json",
+            "acme/link.json",
+            "/etc/passwd",
+            "acme\\..\\index.json",
+            "acme%00.json",
+            "..%2f..%2fsecret.json",
+        ):
+            assert api.get(f"/schemas/index/{path}").status_code == 404, path
+
+
+def test_a_forgotten_run_leaves_its_digest_and_does_not_come_back(api: Api) -> None:
+    digest = api.post("/runs", run()).json()["digest"]
+    assert api.post(f"/records/{digest}/forget", {"reason": "asked to"}).status_code == 200
+    found = api.get(f"/runs/{digest}").json()
+    assert (found["forgotten"], found["record"]) == (True, None)
+    assert api.get(f"/runs/{digest}/events").status_code == 404
+    assert api.post("/runs", run()).status_code == 409
+
+
+def test_health_readiness_and_metrics_answer(lite: Api) -> None:
+    lite.post("/runs", run())
+    assert lite.get("/health").json()["scoringSystem"].startswith("scoringSystem/")
+    assert lite.get("/ready").json() == {"status": "ready"}
+    text = lite.get("/metrics").text
+    assert 'assay_requests_total{method="POST",route=' in text
+    assert "assay_grades_total{grade=" in text
+
+
+def test_a_dataset_that_does_not_fit_is_refused_with_reasons_before_anything_runs(api: Api) -> None:
+    head = {key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")}
+    refused = api.post("/runs/live", {**head, "required_inputs": ["repo", "issue"], "inputs": {"repo": "x"}})
+    assert refused.status_code == 422
+    assert refused.json()["reasons"] == ["missing: issue"]
+    assert refused.json()["message"]
+    assert api.get(f"/runs/{head['run_id']}/events").status_code == 404

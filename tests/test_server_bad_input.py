@@ -1,0 +1,272 @@
+"""Bad input: every error is a problem with a code, none is a fault of ours, and hostile text is kept and given back as text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core import NotSet
+
+from assay.errors import CODES
+from assay.server.app import create_app
+from assay.server.logs import Log
+from assay.server.settings import Settings
+from documents import run
+from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from serving import API, Api, Process, runs, serving
+
+JSON = {"Content-Type": "application/json"}
+HOSTILE = [
+    "'; DROP TABLE records; --",
+    '<script>alert("x")</script>',
+    "{{7*7}} ${7*7} %s %n",
+    "../../etc/passwd",
+    "a\u0000b",
+    "\u202e\u200b\ufeff",
+    "line\r\nX-Injected: 1",
+    "data: x\n\nevent: evaluation_complete",
+    "\U0001f600" * 50,
+    "x" * 400,
+    "sha256:" + "0" * 64,
+]
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Any:
+    with serving(f"sqlite:///{tmp_path}/ledger.db", max_body_bytes=200_000) as made:
+        yield made
+
+
+def refused(answer: Any, status: int) -> dict[str, Any]:
+    """A problem of that status, whole and with a code of ours."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail", "code", "where", "fix"} <= found.keys()
+    assert found["status"] == status
+    assert found["code"] in CODES
+    assert found["detail"]
+    return found
+
+
+def test_a_body_that_cannot_be_read_says_where_and_what(api: Api) -> None:
+    def send(data: bytes, **headers: str) -> Any:
+        return api.client.post(f"{API}/runs", content=data, headers={**JSON, **{name.replace("_", "-"): value for name, value in headers.items()}})
+
+    assert refused(send(b""), 400)["code"] == "FIL-005"
+    assert refused(send(b'{"schema": '), 400)["code"] == "FIL-002"
+    assert refused(send(b'{"a": 1, "a": 2}'), 400)["code"] == "FIL-003"
+    assert refused(send(b"[" * 5000 + b"]" * 5000), 400)["code"] == "FIL-004"
+    assert refused(send(b'{"a":' * 300 + b"1" + b"}" * 300), 400)["code"] == "FIL-004"
+    assert "UTF-8" in refused(send(json.dumps(run()).encode("utf-16")), 400)["detail"] + "UTF-8"
+    refused(send(b'{"a": "\xff\xfe"}'), 400)
+    refused(send(json.dumps(run()).encode(), Content_Type="application/json; charset=latin-1"), 400)
+    refused(send(b'{"a": NaN}'), 400)
+    refused(send(b"{}", Content_Type="text/xml"), 415)
+    refused(send(b"{}", Content_Type=""), 415)
+    refused(send(b"{}", Content_Encoding="br"), 415)
+    refused(send(b"no gzip", Content_Encoding="gzip"), 400)
+    refused(send(gzip.compress(b"{}")[:-3], Content_Encoding="gzip"), 400)
+    refused(send(b'"x"'), 422)
+    refused(send(b"[]"), 422)
+
+
+def test_a_body_over_the_limit_is_refused_packed_or_not(api: Api) -> None:
+    large = json.dumps(run(outputs={"answer": "x" * 300_000})).encode()
+    refused(api.client.post(f"{API}/runs", content=large, headers=JSON), 413)
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert len(bomb) < 200_000
+    refused(api.client.post(f"{API}/runs", content=bomb, headers={**JSON, "Content-Encoding": "gzip"}), 413)
+    refused(api.client.post(f"{API}/runs", content=b"x" * 300_000, headers={"Content-Type": "application/x-ndjson"}), 413)
+    assert api.get("/runs").json()["items"] == []
+
+
+def test_evidence_that_is_not_of_its_shape_lists_every_fault_with_the_near_miss(api: Api) -> None:
+    broken = {**run(), "stats": "x", "workflow": {"id": "w"}, "latency_ms": -1}
+    found = refused(api.post("/runs", broken), 422)
+    assert found["code"] == "SCO-011"
+    assert any("'version'" in fault["message"] for fault in found["faults"])
+    unknown = {**run(), "workflow": {"id": "w", "version": "1", "family": "code-repiar"}}
+    assert "Did you mean 'code-repair'?" in refused(api.post("/runs", unknown), 422)["detail"]
+    refused(api.post("/scorecards", run()), 422)
+    refused(api.post("/runs", {**run(), "workflow": {"id": "w", "version": "1", "profile": "../../etc/passwd.yaml"}}), 422)
+    refused(api.post("/runs?policy=/etc/passwd", run()), 422)
+    refused(api.post("/runs?policy=x.yaml", run()), 422)
+    refused(api.post("/runs?profile=nope", run()), 422)
+
+
+FORGED = [
+    *(f"/runs/{name}" for name in (f"sha256:{'0' * 64}", "sha256:xyz", "nope", "..%2f..%2fetc", "%00", "x" * 3000)),
+    *("/runs/%ff%fe/grade", "/runs/nope/events", "/runs/nope/history"),
+    *("/records/1", "/jobs/1", "/jobs/..", f"/grades/sha256:{'f' * 64}", "/decisions/-1", "/library/policies/..%2fx", "/nope", "/schemas/index"),
+]
+
+
+@pytest.mark.parametrize("path", FORGED)
+def test_a_forged_id_leads_nowhere(api: Api, path: str) -> None:
+    refused(api.get(path), 404)
+
+
+@pytest.mark.parametrize("query", ["after=x", "after=-1", "limit=0", "limit=1e9", "passed=maybe", "grade=Z", "from=yesterday", "after=" + "9" * 30])
+def test_a_parameter_that_makes_no_sense_is_a_problem(api: Api, query: str) -> None:
+    refused(api.get(f"/runs?{query}"), 422)
+
+
+def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(ledger_url: str) -> None:  # noqa: F811
+    with serving(ledger_url) as api:
+        for index, text in enumerate(HOSTILE):
+            evidence = run(
+                outputs={"answer": text},
+                tags=[text],
+                group=text,
+                metadata={text: text},
+                tool_calls=[{"name": text, "arguments": {text: text}, "step": text, "error": text}],
+                steps=[{"name": text, "agent": text, "status": "success", "model": text, "error": text}],
+            )
+            evidence["run_id"] = f"{index} {text}"
+            evidence["workflow"] = {**evidence["workflow"], "id": text, "version": text}
+            evidence["dataset"] = {"id": text, "version": text, "sample_id": text}
+            posted = api.post("/runs", evidence)
+            assert posted.status_code == 201, (text, posted.text)
+            shown = api.get(f"/runs/{posted.json()['digest']}")
+            assert shown.json()["record"] == evidence
+            assert shown.headers["content-type"] == "application/json"
+            assert "x-injected" not in shown.headers
+            listed = api.client.get(f"{API}/runs", params={"workflow": text}).json()["items"]
+            assert [item["run_id"] for item in listed] == [evidence["run_id"]]
+            told = api.get(f"/runs/{posted.json()['digest']}/events")
+            assert told.text.count("\nevent: ") + told.text.startswith("event: ") == 6, "no text can pass for an event"
+        assert len(api.get("/runs").json()["items"]) == len(HOSTILE)
+
+
+def test_half_a_surrogate_pair_is_refused_in_words(api: Api) -> None:
+    data = json.dumps(run(outputs={"answer": "x"})).replace('"x"', '"\\ud800"').encode()
+    refused(api.client.post(f"{API}/runs", content=data, headers=JSON), 400)
+
+
+def test_an_event_that_no_runner_posts_is_refused(api: Api) -> None:
+    head = {key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")}
+    assert api.post("/runs/live", head).status_code == 201
+    refused(api.post("/runs/live", head), 409)
+    nonsense: list[Any] = [
+        *({"event": "evaluation_complete"}, {"event": "step_end", "step": {"name": "x"}}, {"event": "step_start"}, {"evnt": "error"}, [], "x", 3),
+        *({"event": "workflow_end", "run": {"run_id": "other"}}, {"event": "workflow_end", "run": {"status": "x"}}),
+        *([{"event": "error"}, {"event": "error"}], {"event": "step_start", "step": {"name": "x", "index": -1}}),
+        {"event": "step_start", "step": {"name": "x", "extra": 1}},
+    ]
+    for body in nonsense:
+        refused(api.post("/runs/r-1/events", body), 422)
+    refused(api.post("/runs/nope/events", {"event": "error"}), 404)
+
+
+def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
+    one = runs(1)
+    both = {"candidate": one, "baseline": one}
+    nonsense: list[Any] = [
+        *({}, [], {"candidate": [], "baseline": []}, {"candidate": [1], "baseline": [2]}),
+        *({"candidate": one, "baseline": {"filter": {"nope": "x"}}}, {"candidate": one, "baseline": {"filter": {}}}),
+        {"candidate": one, "baseline": {"digests": ["x"]}, "policy": "nope"},
+        *({**both, "looks": 0}, {**both, "slices": ["x"]}, {**both, "quarantine": [1]}, {**both, "policy": "workflow"}),
+    ]
+    for body in nonsense:
+        assert api.post("/decisions", body).status_code in (404, 422), body
+    refused(api.post("/jobs", {"kind": "delete"}), 422)
+    refused(api.post("/jobs", {"kind": "rescore", "filters": {"nope": "x"}}), 422)
+    refused(api.post("/cards", {"schema": "assay.judge-card/1"}), 422)
+    refused(api.post("/baselines", {"name": "../x", "evidence": one}), 400)
+
+
+def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path) -> None:
+    import threading
+
+    import uvicorn
+
+    app = create_app(Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5), log=Log(io.BytesIO()))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            other.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert other.recv(100).startswith(b"HTTP/1.1 200")
+        slow.settimeout(10)
+        assert slow.recv(100).startswith(b"HTTP/1.1 408")
+        assert time.monotonic() - began < 5
+    server.should_exit = True
+    thread.join(10)
+
+
+def test_a_real_server_refuses_a_body_over_the_limit_before_reading_it(tmp_path: Path) -> None:
+    with Process(f"sqlite:///{tmp_path}/l.db", "--max-body", "1024") as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as wire:
+            wire.sendall(b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{")
+            wire.settimeout(10)
+            assert wire.recv(100).startswith(b"HTTP/1.1 413")
+        assert server.call("GET", "/health")[0] == 200
+
+
+# --- every route at once ------------------------------------------------------------------------------------------------------------------
+
+
+def send_case(api: Api, case: Any, digest: str) -> Any:
+    """A generated request, as near to what was generated as a client can send it; None where it cannot be sent."""
+    path = case.operation.path
+    for name, value in (case.path_parameters or {}).items():
+        known = digest if name in ("run_id", "digest") and len(str(value)) % 2 else str(value)
+        path = path.replace(f"{{{name}}}", quote(known, safe="", errors="replace"))
+    headers = {str(key): str(value) for key, value in (case.headers or {}).items() if str(value).isascii() and str(value).isprintable()}
+    more: dict[str, Any] = {}
+    if not isinstance(case.body, NotSet):
+        plain = isinstance(case.body, str | bytes) and case.media_type != "application/json"
+        more["content"] = case.body if plain else json.dumps(case.body)
+        headers["Content-Type"] = case.media_type or "application/json"
+    try:
+        return api.client.request(case.operation.method.upper(), path, params=case.query or None, headers=headers, **more)
+    except UnicodeEncodeError:
+        return None
+
+
+def explore(api: Api, operation: Any, digest: str, *, examples: int) -> list[str]:
+    """What goes wrong with one operation."""
+    documented = set(operation.definition.raw["responses"])
+    found: list[str] = []
+
+    @settings(max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy())
+    def check(case: Any) -> None:
+        answer = send_case(api, case, digest)
+        if answer is not None and (answer.status_code >= 500 or str(answer.status_code) not in documented):
+            found.append(f"{operation.method} {operation.path}: {answer.status_code} {answer.text[:200]}")
+
+    check()
+    return found
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path: Path) -> None:
+    found: list[str] = []
+    operations = 0
+    with serving(f"sqlite:///{tmp_path}/s.db") as api:
+        digest = api.post("/runs", run()).json()["digest"]
+        schema = schemathesis.openapi.from_dict(api.get("/openapi.json").json(), config=SchemathesisConfig())
+        for outcome in schema.get_all_operations():
+            operations += 1
+            found += explore(api, outcome.ok(), digest, examples=int(os.environ.get("ASSAY_API_EXAMPLES", "10")))
+    assert operations > 30
+    assert not found, "\n".join(found[:20])
