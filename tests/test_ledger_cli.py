@@ -271,3 +271,23 @@ def test_grading_without_store_loads_no_database(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
     assert not (tmp_path / ".assay").exists()
+
+
+def test_a_grade_replays_whatever_order_and_spelling_its_evidence_was_written_in(assay: Any, tmp_path: Path) -> None:
+    """Stored evidence is sorted and has one spelling for each number; the stored grade must be the one that this gives."""
+    card = {
+        "schema": "assay.scorecard/1", "run_id": "odd-1", "hard_gates": {"zeta": False, "alpha": False, "mid": None}, "pass_threshold": 65.50,
+        "criteria": [{"name": "z", "raw_score": {"wins": 1, "ties": 0, "losses": 2}, "formula_id": "pairwise", "weight": 0.50},
+                     {"name": "a", "raw_score": 80.0, "formula_id": "zero_one", "weight": 0.5}],
+    }  # fmt: skip
+    run = {
+        "schema": "assay.run/1", "run_id": "odd-2", "status": "success", "workflow": {"version": "1", "id": "w", "family": "rag"},
+        "dataset": {"sample_id": "s", "id": "d", "version": "1"}, "gates": {"zz_own": {"passed": False}, "aa_own": {"passed": False}},
+        "scores": {"unknown_z": {"raw": 1}, "unknown_a": {"raw": 1}, "faithfulness": {"raw": 1.0}},
+        "steps": [{"name": "b", "status": "success", "duration_ms": 10.0, "scores": {"z": {"raw": 1.0}, "a": {"raw": 2}}}],
+    }  # fmt: skip
+    (tmp_path / "odd.jsonl").write_text(json.dumps(card) + "\n" + json.dumps(run) + "\n")
+    assert assay("grade", "odd.jsonl", "--store").code == 1
+    for name in ("odd-1", "odd-2"):
+        done = assay("replay", name)
+        assert done.code == 0, done.out

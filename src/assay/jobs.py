@@ -73,6 +73,14 @@ class Kept(Graded):
         return [*basis.drafts, *listed]
 
 
+def settled(document: Document) -> Document:
+    """A document as a replay will read it: keys in their one order, numbers in their one spelling.
+
+    A grade names gates in the order of its evidence and numbers as they were written; one that is stored must be made from what is stored.
+    """
+    return document._replace(tree=parse_json(canonical(document.tree)))
+
+
 class KeepingGrader(Grader):
     """A grader that remembers the evidence, so that a grade can be stored with it."""
 
@@ -81,7 +89,7 @@ class KeepingGrader(Grader):
     def grade(self, document: Document) -> Kept:
         """A parsed document, graded."""
         self._given = None
-        graded = super().grade(document)
+        graded = super().grade(settled(document))
         return Kept(graded, self._given)
 
     def required(self, scorecard: Scorecard) -> Scorecard:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
+from assay.canon import number_text
 from assay.exact import norm_text
 from assay.grading.moves import Move, moves
 
@@ -147,8 +148,17 @@ def _raw(raw: Any) -> str:
     if isinstance(raw, dict):
         if raw.keys() == {"passed", "total"}:
             return f"{raw['passed']} of {raw['total']}"
-        return ", ".join(f"{value} {key}" for key, value in raw.items() if value)
-    return f"raw {raw}"
+        # in one order, whatever order the evidence was written in: a replay reads it back sorted
+        return ", ".join(f"{raw[key]} {key}" for key in sorted(raw, key=lambda key: (_ORDER.get(key, 9), key)) if raw[key])
+    return f"raw {_spelled(raw)}"
+
+
+_ORDER = {"wins": 0, "losses": 1, "ties": 2}
+
+
+def _spelled(raw: Any) -> str:
+    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are told the same."""
+    return number_text(raw) if exact.is_number(raw) else str(raw)
 
 
 def _missing(grade: Grade) -> list[str]:
@@ -226,7 +236,7 @@ def _notes(grade: Grade) -> list[str]:
     if grade.passed and letter == grade.bands[-1].grade:
         notes.append(f"It passes only because its threshold is {_threshold(grade)}; the guide calls an F release-blocking.")
     notes += [
-        f"{item.name}: raw {item.criterion.raw_score} lies outside 0..1 and was clamped. Is it a percentage?"
+        f"{item.name}: raw {_spelled(item.criterion.raw_score)} lies outside 0..1 and was clamped. Is it a percentage?"
         for item in grade.criteria
         if item.criterion.formula_id == "zero_one" and item.norm_units in (0, exact.NORM_ONE) and _is_outside(item.criterion.raw_score)
     ]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from assay import exact
+from assay.canon import number_text
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.exact import NORM_ONE, SCORE_MAX
 from assay.formulas import FORMULAS, check_params, floor_norm, formula
@@ -126,7 +127,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
                 "pass_threshold",
                 True,
                 "",
-                f"the scorecard sets the threshold to {scorecard.pass_threshold}; the policy's is {rules.pass_threshold}",
+                f"the scorecard sets the threshold to {number_text(scorecard.pass_threshold)}; the policy's is {number_text(rules.pass_threshold)}",
             )
         )
     return Grade(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import pipeline
 from assay.files import Document
 from assay.grading.grade import grade as grade_card
-from assay.jobs import NO_BASIS, Basis
+from assay.jobs import NO_BASIS, Basis, settled
 from assay.pipeline import Graded, Grader
 from assay.records.reading import read_run, read_scorecard
 from assay.store.drafts import Draft, Link, digest_text, graded_drafts
@@ -46,6 +46,7 @@ class Made(NamedTuple):
 
 def make(document: Document, grader: Grader, *, author: str | None, reason: str | None = None, links: Sequence[Link] = ()) -> Made:
     """Grade one document. Raises what is wrong with it; nothing is stored yet."""
+    document = settled(document)
     graded = grader.grade(document)
     payload = graded.payload()
     # as `jobs.Kept` keeps it, so that a run that the command stored and one that is posted are one record
