@@ -481,3 +481,24 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(assay: Any, tmp_p
     error = json.loads(done.err)["error"]
     assert error["code"] == ("REL-008" if field == "policy" else "REL-002")
     assert field in error["message"] or (field == "policy" and "workflow-judged@1" in error["message"])
+
+
+def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so(assay: Any, tmp_path: Path) -> None:
+    def write(name: str, shift: float, groups: int) -> None:
+        rows = [
+            {"schema": "assay.scorecard/1", "run_id": f"{name}-{i}", "sample_id": f"s-{i}", "group": f"g-{i % groups}", "hard_gates": {},
+             "criteria": [{"name": "q", "raw_score": round(0.7 + (i % 7) / 50 + shift + (i % 3) / 1000, 4), "formula_id": "zero_one", "weight": 1}]}
+            for i in range(40)
+        ]  # fmt: skip
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    for groups, method, told in ((1, "student-t", True), (4, "student-t", True), (8, "cluster-robust t", False)):
+        write("a", 0.02, groups)
+        write("b", 0.0, groups)
+        found = assay("gate", "a.jsonl", "--baseline", "b.jsonl", "--json").json()
+        assert found["outcome"] == "promote"
+        assert found["comparison"]["difference"]["method"].startswith(method)
+        assert bool(found.get("notes")) is told
+    write("a", 0.02, 2)
+    write("b", 0.0, 2)
+    assert "too few to tell how groups differ" in assay("gate", "a.jsonl", "--baseline", "b.jsonl").out

@@ -23,7 +23,7 @@ from assay.registry import near_miss
 from assay.release.decision import decision, unpaired_decision
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
-from assay.release.pairs import pair_up
+from assay.release.pairs import group_note, pair_up
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches
@@ -164,6 +164,9 @@ def decide(candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader,
     _check_quarantine(terms.quarantine, candidate, baseline)
     promotion = promote(pair_up(candidate, baseline, planned=terms.samples), rules, shrinkage=grader.rules.shrinkage, quarantined=list(terms.quarantine))
     extra: dict[str, Any] = {"looks": terms.looks, "flaky": flaky_samples(candidate, baseline, quarantined=list(terms.quarantine), level=rules.level)}
+    note = group_note(promotion.pairs)
+    if note is not None:
+        extra["notes"] = [note]
     if terms.samples is not None:
         extra["unplanned"] = sorted((candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples))
     if terms.looks > 1:

@@ -49,6 +49,8 @@ def show(document: dict[str, Any]) -> None:
     for one in document.get("flaky", [])[:10]:
         if not one["quarantined"]:
             out.write(f"flaky       {printable(flaky_sentence(one))}\n")
+    for line in document.get("notes", ()):
+        out.write(f"note        {printable(line)}\n")
     for line in document["would_change"]:
         out.write(f"to change   {printable(line)}\n")
     if document["worse"]:

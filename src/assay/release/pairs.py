@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.release.sides import Repeat, Row, Side, without
+from assay.stats.clusters import MINIMUM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,28 @@ def _attempts(repeats: Sequence[Repeat]) -> frozenset[int]:
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
-    """The group of each pair; None where no two samples share one."""
+    """The group of each pair; None where no two samples share one, or where the groups are too few to tell their spread.
+
+    With fewer than five groups no interval over groups holds what it promises. The comparison is then one of these samples in these groups, and says so.
+    """
     groups = [pair.group for pair in pairs]
-    return groups if any(count > 1 for group, count in Counter(groups).items() if group is not None) else None
+    return groups if shares_groups(groups) and cluster_count(groups) >= MINIMUM else None
+
+
+def shares_groups(groups: Sequence[str | None]) -> bool:
+    """Whether two samples are of one group."""
+    return any(count > 1 for group, count in Counter(groups).items() if group is not None)
+
+
+def cluster_count(groups: Sequence[str | None]) -> int:
+    """How many groups there are; a sample without one is a group of its own."""
+    return len({group for group in groups if group is not None}) + sum(group is None for group in groups)
+
+
+def group_note(pairs: Sequence[Pair]) -> str | None:
+    """What to say where groups are shared and too few."""
+    groups = [pair.group for pair in pairs]
+    if not shares_groups(groups) or cluster_count(groups) >= MINIMUM:
+        return None
+    found = f"the samples stand in {cluster_count(groups)} groups, too few to tell how groups differ"
+    return f"{found}; they are taken as independent, and other groups may come out otherwise"

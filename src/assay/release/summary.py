@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay import exact
 from assay.records.grade import LETTERS
 from assay.stats.bootstrap import bootstrap_mean
-from assay.stats.clusters import estimate_clustered_mean
+from assay.stats.clusters import MINIMUM, estimate_clustered_mean
 from assay.stats.counts import Counts
 from assay.stats.estimate import SCORES, Range
 from assay.stats.intervals import Interval, student, wilson
@@ -58,8 +58,12 @@ class _Values:
 
     def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
         shared = any(len(values) > 1 for values in self.grouped.values())
+        clusters = len(self.grouped) + self.counts.n - sum(map(len, self.grouped.values()))
+        few = shared and clusters < MINIMUM  # then no interval over groups holds what it promises
+        shared = shared and not few
         if not shared and intervals.method == "t":
-            return student(self.counts.mean(), sd or 0.0, self.counts.n)
+            found = student(self.counts.mean(), sd or 0.0, self.counts.n)
+            return found._replace(method=f"{found.method}, too few groups to count as clusters") if few else found
         values, groups = self._spread_out()
         if intervals.method == "bca" and intervals.seed is not None:
             return bootstrap_mean(values, seed=intervals.seed, groups=groups if shared else None)
