@@ -103,10 +103,6 @@ def cards(path: Path, *norms: float) -> None:
     path.write_text("".join(json.dumps(scorecard({"norm": norm}, run_id=f"r-{index}")) + "\n" for index, norm in enumerate(norms)))
 
 
-def has_gate() -> bool:
-    return subprocess.run([sys.executable, "-m", "assay", "gate", "--help"], capture_output=True, check=False).returncode == 0
-
-
 # --- the files themselves -----------------------------------------------------------------------------------------------------------------
 
 
@@ -267,8 +263,6 @@ def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(work: Pa
 
 
 def test_the_real_gate_decides_in_the_step(work: Path) -> None:
-    if not has_gate():
-        pytest.skip("`assay gate` is not there yet")
     from documents import run
 
     def runs(path: Path, raw: int) -> None:

@@ -216,8 +216,6 @@ def armed(injection: dict[str, Any], question: Question) -> str:
 
 
 def test_there_are_at_least_sixty_injections_of_many_kinds() -> None:
-    if not INJECTIONS:
-        pytest.skip("the injections are not there yet")
     assert len(INJECTIONS) >= 60
     assert len({one["id"] for one in INJECTIONS}) == len(INJECTIONS) == len({one["text"] for one in INJECTIONS})
     assert len({one["technique"] for one in INJECTIONS}) >= 10
@@ -232,7 +230,6 @@ def test_no_injection_changes_the_form_of_a_question(injection: dict[str, Any]) 
     assert_holds(pair_question("x", text), pair_question("x"))
 
 
-@pytest.mark.skipif(not INJECTIONS, reason="the injections are not there yet")
 def test_a_judge_that_obeys_nobody_gives_every_injected_text_the_verdict_of_the_clean_one() -> None:
     clean = rubric_question("A plain answer. quality=0.25")
     questions: list[Question] = [clean]
