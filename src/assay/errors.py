@@ -10,7 +10,7 @@
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
 `API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `STA-` statistics. Anything else that escapes is a fault
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STA-` statistics. Anything else that escapes is a fault
 of ours and ends in exit 5.
 """
 
@@ -188,6 +188,12 @@ CODES: dict[str, str] = {
     "REL-006": "A plan changed after the results were seen.",
     "REL-007": "An attestation does not hold what it must, or its signature does not fit.",
     "REL-008": "A document is no decision, or its parts do not fit together.",
+    "RUN-001": "A workflow file is not of its shape.",
+    "RUN-002": "A dataset is not of its shape, or its samples cannot be told apart.",
+    "RUN-003": "A dataset does not fit a workflow.",
+    "RUN-004": "A workflow cannot be loaded, or what it needs is not installed.",
+    "RUN-005": "The journal of a run is in use, damaged, or of another run.",
+    "RUN-006": "A workflow says something of itself that cannot be.",
     "STA-001": "A statistic is asked for with an argument that it does not take.",
     "CNF-001": "A conformance file is not a list of cases.",
     "API-001": "A Python object is not of the shape the call takes.",

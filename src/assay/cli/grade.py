@@ -48,9 +48,14 @@ def _grade(argv: list[str]) -> int:
     add_store(made)
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
+    return grade_files(options)
+
+
+def grade_files(options: argparse.Namespace) -> int:
+    """Grade the files of the options, write what they ask for, and say how it came out."""
     sinks = [(path, format_of(path)) for path in opt.outputs(options)]
     spool_format = ".json" if options.json else "text"
     with ExitStack() as stack:
@@ -136,7 +141,7 @@ class _Summary(NamedTuple):
             raise UsageError("FIL-008", f"the step summary cannot be written: {error.strerror}.", where=self.target) from None
 
 
-def _interrupt(_number: int, _frame: Any) -> None:
+def interrupt(_number: int, _frame: Any) -> None:
     """A polite end takes the temporary files along."""
     raise KeyboardInterrupt
 

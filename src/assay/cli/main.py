@@ -10,6 +10,7 @@ from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "the main job on bundled examples: all families graded, a report written"),
+    "run": ("run", "run a workflow on a dataset, write down what happened, and grade it"),
     "grade": ("grade", "runs or scorecards to grades; exit 0 only if all passed"),
     "explain": ("grade", "why this grade, and the smallest change that moves it"),
     "rank": ("compare", "order runs or candidates by the tie-break rules"),
@@ -81,6 +82,7 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:
         # the verbs that write one file after the other cannot say that there is none yet
         left = {
+            "run": "what was finished is in the journal of its work folder",
             "judge": "what was answered is in the journal and is not asked again",
             **dict.fromkeys(("schema", "exam"), "every file that was written is whole, the rest was not begun"),
         }.get(verb, "nothing was written")

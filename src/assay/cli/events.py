@@ -1,0 +1,64 @@
+"""The events of a run as a file that grows: `assay run --events FILE`, one `assay.event/1` a line, each run numbered from 1."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest
+from assay.errors import AssayError, UsageError
+from assay.files import Document
+from assay.server import events
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from assay.pipeline import Grader
+
+
+class EventFile:
+    """Writes every event as it happens, and each run's evaluation when the run is over. A killed run leaves whole lines and at most one torn."""
+
+    def __init__(self, path: str, grader: Grader) -> None:
+        self.path = path
+        self._grader = grader
+        self._positions: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> EventFile:
+        try:
+            self._stream = open(self.path, "ab", buffering=0)
+        except OSError as error:
+            raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=self.path) from None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        """One event."""
+        with self._lock:
+            position = self._positions[run_id] = 1 if kind == "workflow_start" else self._positions.get(run_id, 0) + 1
+            if self._stream is not None and not self._stream.closed:
+                self._stream.write(events.event(kind, run_id, _now(), fields)(position) + b"\n")
+
+    def judged(self, run: dict[str, Any]) -> None:
+        """The evaluation of a finished run."""
+        run_id = run["run_id"]
+        try:
+            payload = self._grader.grade(Document(run, run_id)).payload()
+        except AssayError as error:
+            self.tell(run_id, "error", events.error_fields(error))
+            return
+        self.tell(run_id, "evaluation_start", {"policy": payload["policy"], "profile": payload.get("profile")})
+        plain = events.plain(payload)
+        self.tell(run_id, "evaluation_complete", events.evaluation_fields(payload, digest(plain)))
+        self._positions.pop(run_id, None)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

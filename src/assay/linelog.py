@@ -1,0 +1,179 @@
+"""A file that only grows, one checked JSON object a line: what a killed job had finished is there when it comes again.
+
+Each entry is appended with one write, so that a kill loses at most the line that was being written; what is torn at the end is cut off when the file is
+opened again. Each line carries a check sum: a line that was changed is refused, not used. One job at a time: the file is locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from assay.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Take = Callable[[dict[str, Any], "Place", int], None]
+
+SYNC_BYTES = 1024 * 1024
+"""How much may wait for the disk itself; a killed process loses none of it, a power cut may."""
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode = msgspec.json.Decoder().decode
+
+
+class Place(NamedTuple):
+    """Where an entry stands in the file."""
+
+    offset: int
+    length: int
+
+
+class Words(NamedTuple):
+    """What the errors of a log say to its users."""
+
+    code: str
+    regular: str = "Name a regular file."
+    busy: str = "Wait for the other job, or give this one a file of its own."
+    damaged: str = "Restore the file, or remove it and begin again."
+    full: str = "Everything before is kept: make room and run again."
+
+
+class LineLog:
+    """An append-only file of entries. `open` hands over what is there; then `append` adds."""
+
+    def __init__(self, path: str, words: Words) -> None:
+        self.path = path
+        self.words = words
+        self.cut = 0
+        """Bytes of a torn line that were cut off on opening."""
+        self.empty = True
+        """Whether nothing was in it on opening."""
+        self._handle = -1
+        self._end = 0
+        self._unsynced = 0
+
+    def open(self, take: Take) -> None:
+        """Open and lock the file, and give each entry to `take` with its place and its line's number."""
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)  # what is kept here is the team's own
+        except OSError as error:
+            raise UsageError(self.words.code, f"cannot be opened: {error.strerror}.", where=self.path) from None
+        try:
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):  # a device may be read for ever, and keeps nothing
+                raise UsageError(self.words.code, "is no regular file.", where=self.path, fix=self.words.regular)
+            self._lock()
+            self._load(take)
+        except BaseException:
+            os.close(self._handle)
+            self._handle = -1
+            raise
+
+    def append(self, tree: object) -> Place:
+        """Add an entry. When this returns, a killed process has not lost it."""
+        line = line_of(tree)
+        done = 0
+        try:
+            while done < len(line):
+                done += os.write(self._handle, line[done:])
+            self._unsynced += done
+            if self._unsynced >= SYNC_BYTES:
+                os.fsync(self._handle)
+                self._unsynced = 0
+        except OSError as error:
+            with suppress(OSError):  # a torn line is cut off on the next opening, too
+                os.ftruncate(self._handle, self._end)  # half a line helps nobody; cutting needs no room
+            raise self._unwritable(error) from None
+        self._end += len(line)
+        return Place(self._end - len(line), len(line))
+
+    def read(self, place: Place) -> dict[str, Any]:
+        """The entry at a place."""
+        tree = checked(os.pread(self._handle, place.length, place.offset))
+        if tree is None:
+            raise InputError(self.words.code, f"the entry at byte {place.offset} changed while the job ran.", where=self.path)
+        return tree
+
+    def raw(self, place: Place) -> bytes:
+        """The entry at a place as the bytes that were written, every number as it stood."""
+        self.read(place)
+        return os.pread(self._handle, place.length, place.offset)[_HEAD:-2]
+
+    def close(self, *, failing: bool = False) -> None:
+        """Bring it to the disk and let go of it. `failing` says that another error is on its way, which is not to be hidden."""
+        if self._handle < 0:
+            return
+        try:
+            os.fsync(self._handle)
+        except OSError as failure:
+            if not failing:
+                raise self._unwritable(failure) from None
+        finally:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        return UsageError(self.words.code, f"cannot be written: {error.strerror}.", where=self.path, fix=self.words.full)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(self.words.code, "another job is writing to this journal.", where=self.path, fix=self.words.busy) from None
+        except OSError as error:
+            raise UsageError(self.words.code, f"cannot be locked: {error.strerror}.", where=self.path, fix="Put it on a local disk.") from None
+
+    def _load(self, take: Take) -> None:
+        size = os.fstat(self._handle).st_size
+        offset = good = number = 0
+        with os.fdopen(os.dup(self._handle), "rb") as stream:
+            for line in stream:
+                number += 1
+                tree = checked(line)
+                last = offset + len(line) == size
+                offset += len(line)
+                if tree is None:
+                    if last and not line.endswith(b"\n") and (number > 1 or _is_start(line)):
+                        break  # torn by a kill
+                    raise InputError(self.words.code, f"line {number} is damaged or was changed.", where=self.path, fix=self.words.damaged)
+                take(tree, Place(offset - len(line), len(line)), number)
+                good = offset
+        if good < size:
+            self.cut = size - good
+            os.ftruncate(self._handle, good)
+        self._end = good
+        self.empty = good == 0
+
+
+def line_of(tree: object) -> bytes:
+    """The line of an entry, with its check sum."""
+    body = _encode(tree)
+    return b'{"crc":"%08x","entry":%b}\n' % (crc32(body), body)
+
+
+_HEAD = len(b'{"crc":"00000000","entry":')
+
+
+def checked(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line, or None where it is not as it was written."""
+    body = line[_HEAD:-2]
+    if not line.endswith(b"}\n") or line[:_HEAD] != b'{"crc":"%08x","entry":' % crc32(body):
+        return None
+    try:
+        tree = _decode(body)
+    except msgspec.DecodeError:
+        return None
+    return tree if isinstance(tree, dict) else None
+
+
+def _is_start(line: bytes) -> bool:
+    """Whether a torn first line may be the beginning of a journal, and not a file of somebody else's."""
+    head = b'{"crc":"'
+    return line.startswith(head) or head.startswith(line)

@@ -1,0 +1,1 @@
+"""Executing workflows on datasets: the files that describe them, the check that they fit, the adapters that call them, and the evidence that comes of it."""

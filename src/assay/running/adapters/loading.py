@@ -1,0 +1,71 @@
+"""Finding the Python object that a workflow file names: `module:name`, looked for beside the file first."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from importlib import import_module, util
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.running.checks import said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_lock = threading.Lock()
+_beside: dict[Path, ModuleType] = {}
+
+
+def load(target: Any, folder: Path, where: str) -> Any:
+    """The object that `module:name` stands for. A module beside the workflow file comes before one that is installed."""
+    if not isinstance(target, str) or not _TARGET.fullmatch(target):
+        raise InputError("RUN-001", f"a target is 'module:name', not {target!r}.", where=where)
+    module_name, _, path = target.partition(":")
+    try:
+        with _lock:
+            module = _module(module_name, folder)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "RUN-004", f"the module {error.name!r} is not there.", where=where, fix=f"Put {module_name}.py beside the file, or install it."
+        ) from None
+    except Exception as error:
+        raise InputError("RUN-004", f"the module {module_name!r} cannot be loaded: {said(error)}.", where=where) from error
+    found: Any = module
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise InputError("RUN-004", f"the module {module_name!r} has no {path!r}.", where=where)
+        found = getattr(found, part)
+    return found
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    """A module by its file where it lies beside the workflow, under a name of its own: two projects may each have a `flow.py`."""
+    file = folder.joinpath(*name.split(".")).with_suffix(".py")
+    if not file.is_file():
+        if (folder / name.split(".")[0]).is_dir() and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))  # a package beside the file
+        return import_module(name)
+    if file in _beside:
+        return _beside[file]
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))  # so that the module finds its own neighbours
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(file):
+        return loaded
+    own = name if loaded is None else f"assay_workflow_{abs(hash(file))}_{name}"
+    spec = util.spec_from_file_location(own, file)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(name=name)
+    module = util.module_from_spec(spec)
+    sys.modules[own] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(own, None)
+        raise
+    _beside[file] = module
+    return module

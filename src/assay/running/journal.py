@@ -1,0 +1,126 @@
+"""The journal of a run of a workflow on a dataset: each finished sample, so that a killed run goes on where it stopped.
+
+Its first line says what is being run, by digests. A journal of another workflow or of other data is refused: half of one and half of the other would be
+evidence of neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError, UsageError
+from assay.linelog import LineLog, Place, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from assay.running.dataset import Dataset
+    from assay.running.runner import Settings, Work
+    from assay.running.workflow import Workflow
+
+FORMAT = "assay.run-journal/1"
+_WORDS = Words(
+    "RUN-005",
+    busy="Wait for it, or give this run a folder of its own with --work.",
+    damaged="Restore the file, or run in another folder with --work.",
+    full="Every sample that was finished is kept: make room and run again with --resume.",
+)
+
+
+class Header(NamedTuple):
+    """What is being run."""
+
+    name: str
+    workflow: str
+    workflow_digest: str
+    dataset: str
+    dataset_digest: str
+    repeat: int
+    now: str | None
+
+    @classmethod
+    def of(cls, workflow: Workflow, dataset: Dataset, settings: Settings) -> Header:
+        """What these are."""
+        return cls(
+            settings.name,
+            f"{workflow.id}@{workflow.version}",
+            workflow.digest,
+            f"{dataset.id}@{dataset.version}",
+            dataset.digest,
+            settings.repeat,
+            settings.now,
+        )
+
+
+class Journal:
+    """Finished runs by their id. Use it as a context."""
+
+    def __init__(self, path: str, header: Header) -> None:
+        self.path = path
+        self.header = header
+        self._log = LineLog(path, _WORDS)
+        self._places: dict[str, Place] = {}
+
+    def __enter__(self) -> Journal:
+        self._log.open(self._take)
+        if self._log.empty:
+            self._log.append({"journal": FORMAT, **self.header._asdict()})
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._log.close(failing=error is not None)
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def put(self, run: dict[str, Any]) -> None:
+        """Keep a finished run."""
+        self._places[run["run_id"]] = self._log.append(run)
+
+    def runs(self, work: Sequence[Work]) -> Iterator[bytes]:
+        """The finished runs as JSON, in the order of the work."""
+        for one in work:
+            place = self._places.get(one.run_id)
+            if place is not None:
+                yield self._log.raw(place)
+
+    def _take(self, tree: dict[str, Any], place: Place, number: int) -> None:
+        if number > 1:
+            if not isinstance(tree.get("run_id"), str):
+                raise InputError("RUN-005", f"line {number} holds no run.", where=self.path)
+            self._places[tree["run_id"]] = place
+            return
+        if tree.get("journal") != FORMAT:
+            raise InputError("RUN-005", f"is no journal of a run: its first line does not say {FORMAT}.", where=self.path)
+        for name, wanted in self.header._asdict().items():
+            found = tree.get(name)
+            if found != wanted:
+                what = name.replace("_", " ")
+                raise UsageError(
+                    "RUN-005",
+                    f"this run was begun with another {what}: {_short(found)}, and not {_short(wanted)}.",
+                    where=self.path,
+                    fix="Run it again with what it was begun with, or begin a new run in another folder.",
+                )
+
+
+def read_header(path: str) -> dict[str, Any]:
+    """The first line of a journal, to go on with the same name and clock."""
+    from assay.linelog import checked
+
+    try:
+        with open(path, "rb") as stream:
+            tree = checked(stream.readline(1024 * 1024))
+    except OSError as error:
+        raise UsageError("RUN-005", f"there is no run to go on with: {error.strerror}.", where=path) from None
+    if tree is None or tree.get("journal") != FORMAT:
+        raise InputError("RUN-005", f"is no journal of a run: its first line does not say {FORMAT}.", where=path)
+    return tree
+
+
+def _short(value: Any) -> str:
+    return repr(value) if len(repr(value)) <= 40 else f"{str(value)[:30]}..."

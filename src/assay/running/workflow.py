@@ -1,0 +1,238 @@
+"""A workflow as a file: what it is, what it takes and gives, how it is called, and what it is held to.
+
+The file says everything the runner needs; nothing is guessed from the code it names. `strategy` says how the work goes on (see `strategies`) and, where the
+file names neither profile nor family, which profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from assay.canon import digest
+from assay.errors import InputError
+from assay.files import read_yaml
+from assay.records.reading import read_record
+from assay.registry import identifier_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WORKFLOW_SCHEMA = "assay.workflow/1"
+Strategy = Literal["single", "iterative", "dag", "multi_agent"]
+PROFILE_OF: dict[str, str] = {"single": "rag", "iterative": "code-repair", "dag": "dag-review", "multi_agent": "tool-use"}
+"""The profile of each strategy, where a workflow names neither a profile nor a family: one question and its answer, a loop of tries, a graph of steps,
+agents that hand work on."""
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+class Input(_Part, frozen=True):
+    """One input: the field of the sample it comes from (its own name where none is given), and whether a sample may lack it."""
+
+    source: str | None = field(name="from", default=None)
+    required: bool = True
+    default: Any | UnsetType = UNSET
+
+
+class Limits(_Part, frozen=True):
+    """What one call may take. `retries` is how often a call that failed is made again."""
+
+    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = 300
+    retries: Annotated[int, Meta(ge=0, le=20)] = 0
+    max_output_bytes: Positive = 16 * 1024 * 1024
+
+
+class Tool(_Part, frozen=True):
+    """A tool that the workflow may call; the arguments of its calls are held to `parameters`, a JSON Schema."""
+
+    name: str
+    parameters: dict[str, Any] | bool = True
+    description: str = ""
+
+
+class Stage(_Part, frozen=True):
+    """A step of a `dag`: what it needs to be done before it, and how it is called. `inputs` maps its inputs to `inputs.NAME` or `STEP.OUTPUT`."""
+
+    name: str
+    adapter: dict[str, Any]
+    agent: str | None = None
+    needs: list[str] = []
+    inputs: dict[str, str] | None = None
+    critical: bool = True
+    retries: Annotated[int, Meta(ge=0, le=20)] = 0
+
+
+class Agent(_Part, frozen=True):
+    """An agent of a `multi_agent` workflow. It hands on by an output `handoff` that names the next one."""
+
+    adapter: dict[str, Any]
+    critical: bool = True
+
+
+class Iterations(_Part, frozen=True):
+    """How an `iterative` workflow goes on: at most so many rounds, until an output is true."""
+
+    maximum: Annotated[int, Meta(ge=1, le=1000)] = 3
+    until: str | None = None
+
+
+class Repository(_Part, frozen=True):
+    """The git repository that a code-repair workflow patches, and the tests that judge the patch. Names of fields of the sample may stand for each."""
+
+    path: str
+    patch: str = "patch"
+    fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105 - a field's name
+    pass_to_pass: list[str] | str = "pass_to_pass"  # noqa: S105
+    command: list[str] = field(default_factory=lambda: ["{python}", "-m", "unittest", "{test}"])
+    restore: list[str] = []
+
+
+class Scorer(_Part, frozen=True):
+    """A function of the team's own that sees inputs, outputs and the expected values of a sample after the run, and gives raw scores."""
+
+    target: str
+    name: str | None = None
+    version: str | None = None
+
+
+class WorkflowFile(_Part, frozen=True):
+    """A workflow, as its YAML file holds it."""
+
+    workflow: Annotated[str, Meta(min_length=1, max_length=200)]
+    version: str | int
+    title: str = ""
+    family: str | None = None
+    strategy: Strategy = "single"
+    profile: str | None = None
+    rubric: str | None = None
+    inputs: list[str] | dict[str, Input | str | None] = []
+    outputs: list[str] | dict[str, str] = []
+    required_outputs: list[str] | None = None
+    output_schema: dict[str, Any] | bool | None = None
+    adapter: dict[str, Any] | None = None
+    steps: list[Stage] | None = None
+    agents: dict[str, Agent] | None = None
+    start: str | None = None
+    max_handoffs: Annotated[int, Meta(ge=0, le=1000)] = 20
+    iterations: Iterations = Iterations()
+    tools: list[Tool] | None = None
+    forbidden_tools: list[str] | None = None
+    handoff_rules: list[tuple[str, str]] | None = None
+    repository: Repository | None = None
+    scorers: list[Scorer] = []
+    limits: Limits = Limits()
+    tags: list[str] = []
+
+
+class Workflow:
+    """A workflow file that holds together, with where it stands."""
+
+    def __init__(self, spec: WorkflowFile, folder: Path, where: str) -> None:
+        self.spec = spec
+        self.folder = folder
+        self.where = where
+        self.id = spec.workflow
+        self.version = str(spec.version)
+        self.inputs: dict[str, Input] = _inputs(spec)
+        outputs = spec.outputs
+        self.outputs: dict[str, str | None] = dict(outputs) if isinstance(outputs, dict) else dict.fromkeys(outputs)
+        self.required_outputs: list[str] = list(self.outputs) if spec.required_outputs is None else list(spec.required_outputs)
+        self.digest = digest(spec)
+
+    @property
+    def required_inputs(self) -> list[str]:
+        """The inputs that every sample must give."""
+        return sorted(name for name, one in self.inputs.items() if one.required and one.default is UNSET)
+
+    def subject(self) -> dict[str, str]:
+        """The workflow as a run names it. The strategy's profile is named where the file names no other: evidence says what it was scored by."""
+        spec = self.spec
+        found = {"id": self.id, "version": self.version, "family": spec.family, "profile": spec.profile, "rubric": spec.rubric}
+        if spec.profile is None and spec.family is None:
+            found["profile"] = PROFILE_OF[spec.strategy]
+        return {key: value for key, value in found.items() if value is not None}
+
+    @property
+    def profile_why(self) -> str:
+        """Why the profile is the one it is, in words."""
+        spec = self.spec
+        if spec.profile is not None:
+            return f"profile {spec.profile}, named by the workflow"
+        if spec.family is not None:
+            return f"the profile of the family '{spec.family}'"
+        return f"profile {PROFILE_OF[spec.strategy]}, the default of the strategy '{spec.strategy}'"
+
+
+def _inputs(spec: WorkflowFile) -> dict[str, Input]:
+    if isinstance(spec.inputs, list):
+        return {name: Input() for name in spec.inputs}
+    return {name: one if isinstance(one, Input) else Input(source=one) for name, one in spec.inputs.items()}
+
+
+def read_workflow(path: str) -> Workflow:
+    """The workflow of a YAML file, or every fault of it."""
+    document = read_yaml(path)
+    return make_workflow(document.tree, Path(path).resolve().parent, path, document=document)
+
+
+def make_workflow(tree: Any, folder: Path, where: str, *, document: Any = None) -> Workflow:
+    """The workflow that a parsed file holds."""
+    from assay.files import Document
+
+    spec = read_record(document or Document(tree, where), WorkflowFile, "RUN-001")
+    for name in (spec.workflow, *_names(spec)):
+        problem = identifier_fault(name)
+        if problem is not None:
+            raise InputError("RUN-001", f"the name {problem}.", where=where)
+    _fits_strategy(spec, where)
+    return Workflow(spec, folder, where)
+
+
+def _names(spec: WorkflowFile) -> list[str]:
+    return [*(step.name for step in spec.steps or ()), *(spec.agents or ())]
+
+
+def _fits_strategy(spec: WorkflowFile, where: str) -> None:
+    """Whether the file says how to call what its strategy calls, once and no more."""
+    own: Mapping[str, Any] = {"adapter": spec.adapter, "steps": spec.steps, "agents": spec.agents}
+    given = [name for name, value in own.items() if value is not None]
+    allowed = {"single": ["adapter"], "iterative": ["adapter"], "dag": ["adapter", "steps"], "multi_agent": ["adapter", "agents"]}[spec.strategy]
+    if len(given) != 1 or given[0] not in allowed:
+        said = " and ".join(given) or "none of adapter, steps and agents"
+        raise InputError("RUN-001", f"a workflow of the strategy '{spec.strategy}' has {' or '.join(allowed)}; this one has {said}.", where=where)
+    if spec.steps is not None:
+        _ordered(spec.steps, where)
+    if spec.agents is not None and (spec.start is None or spec.start not in spec.agents):
+        raise InputError("RUN-001", f"start is {spec.start!r}; it names the agent that begins.", where=where, fix=f"They are {', '.join(spec.agents)}.")
+    if spec.agents is None and spec.start is not None:
+        raise InputError("RUN-001", "start is given and there are no agents to start.", where=where)
+
+
+def _ordered(steps: list[Stage], where: str) -> None:
+    """Refuse a graph with two steps of one name, with a need that is no step, or with a circle."""
+    names = [step.name for step in steps]
+    if not names:
+        raise InputError("RUN-001", "steps is empty.", where=where)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError("RUN-001", f"two steps are named {twice[0]!r}.", where=where)
+    if "inputs" in names:
+        raise InputError("RUN-001", "a step is named 'inputs', which stands for the inputs of the workflow.", where=where)
+    unknown = sorted({need for step in steps for need in step.needs} - set(names))
+    if unknown:
+        from assay.registry import near_miss
+
+        raise InputError("RUN-001", f"a step needs {unknown[0]!r}, and there is no such step.{near_miss(unknown[0], names)}", where=where)
+    done: set[str] = set()
+    while len(done) < len(steps):
+        ready = [step.name for step in steps if step.name not in done and set(step.needs) <= done]
+        if not ready:
+            left = ", ".join(sorted(set(names) - done))
+            raise InputError("RUN-001", f"the steps need each other in a circle: {left}.", where=where)
+        done.update(ready)
