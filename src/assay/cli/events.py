@@ -55,10 +55,9 @@ class EventFile:
             self.tell(run_id, "error", events.error_fields(error))
             return
         self.tell(run_id, "evaluation_start", {"policy": payload["policy"], "profile": payload.get("profile")})
-        plain = events.plain(payload)
-        self.tell(run_id, "evaluation_complete", events.evaluation_fields(payload, digest(plain)))
+        self.tell(run_id, "evaluation_complete", {**payload, "digest": digest(payload)})
         self._positions.pop(run_id, None)
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"

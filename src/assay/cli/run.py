@@ -57,9 +57,10 @@ def run(verb: str, argv: list[str]) -> int:
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
         raise UsageError("RUN-005", "a run was begun in this folder before.", where=folder, fix=f"`assay run --resume {folder}` goes on with it.")
+    if not options.resume:
+        _folder(folder)
+        _remember(options, settings, folder)  # before the journal: whoever finds a journal finds how to go on
     with Journal(path, Header.of(workflow, dataset, settings)) as journal:
-        if not options.resume:
-            _remember(options, settings, folder)
         _say(f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}: {len(work):,} runs, {workflow.profile_why}; work folder {folder}")
         if len(journal):
             _say(f"{len(journal):,} of them are finished and not repeated")
@@ -104,6 +105,13 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.set_defaults(keep_going=False, jobs=1)
     return made
+
+
+def _folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError("FIL-008", f"the work folder cannot be made: {error.strerror}.", where=path) from None
 
 
 _REMEMBERED = ("workflow", "dataset", "repeat", "limit", "timeout", "retries", "profile", "policy", "rubric", "library")

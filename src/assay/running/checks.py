@@ -5,7 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from assay.errors import EvidenceError
+from assay.canon import canonical
+from assay.errors import AssayError, EvidenceError
+from assay.files import parse_json
 
 MAX_TEXT = 2000
 """Signs of an error message that are kept."""
@@ -26,6 +28,16 @@ def exact_number(value: Any) -> Decimal:
     if not made.is_finite() or made < 0:
         raise EvidenceError("RUN-006", f"a duration or cost is {value}; it is a finite number from 0.")
     return made
+
+
+def json_of(value: Any, what: str) -> Any:
+    """A value as JSON has it, and a copy: what a workflow changes later does not change the evidence."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    try:
+        return parse_json(canonical(value))
+    except (AssayError, TypeError, ValueError, RecursionError) as error:
+        raise EvidenceError("RUN-006", f"{what} is something that JSON cannot say: {said(error)}.") from None
 
 
 def said(error: BaseException) -> str:

@@ -11,7 +11,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.running.checks import exact_number, said, text_of
+from assay.errors import EvidenceError
+from assay.running.checks import exact_number, json_of, said, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -71,6 +72,7 @@ class Recorder:
 
     def tool(self, name: str, arguments: Any = None, *, step: str | None = None, valid: bool | None = None, error: str | None = None) -> None:
         """A tool was called. Where the workflow declares the tool, its arguments are checked here; a call that its own caller found invalid stays so."""
+        arguments = json_of(arguments, "the arguments of a tool call")
         checked = self._check(name, arguments) if self._check is not None else None
         verdict = checked if valid is None or checked is False else valid
         call: dict[str, Any] = {"name": text_of(name, "a tool's name"), "step": step, "arguments": arguments, "valid": verdict, "error": error}
@@ -176,6 +178,8 @@ class OpenStep:
 
     def used(self, *, model: str | None = None, tier: str | None = None, tokens: int | None = None, cost_usd: Any = None) -> None:
         """What a model call of this step used; several calls add up."""
+        if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
+            raise EvidenceError("RUN-006", f"tokens is {tokens!r}; it is a whole number from 0.")
         self.model = model if model is not None else self.model
         self.tier = tier if tier is not None else self.tier
         if tokens is not None:
@@ -193,7 +197,7 @@ class OpenStep:
 
     def score(self, name: str, raw: Any, *, n: int = 1) -> None:
         """A score of this step alone."""
-        self.scores[name] = {"raw": raw, "n": n}
+        self.scores[name] = {"raw": json_of(raw, "a score"), "n": n}
 
     def end(self, status: str = SUCCESS, *, error: str | None = None, duration_ms: Any = None) -> None:
         """The step is over. Only the first end counts."""

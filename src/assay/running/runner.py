@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 BACKOFF_S = 0.2
 """Before the second try; each further one waits twice as long."""
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Settings(NamedTuple):
@@ -214,9 +215,9 @@ def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
     """The run if it is one; else one that says why its own evidence was refused."""
     try:
         read_run(Document(run, "the workflow's evidence"))
-        canonical(run)
-    except AssayError as error:
-        words = f"the workflow says of itself what cannot be: {error.message}"
+        _encode(run)
+    except (AssayError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        words = f"the workflow says of itself what cannot be: {error.message if isinstance(error, AssayError) else said(error)}"
         return {**head, "status": "error", "metadata": {**head.get("metadata", {}), "error": words[:MAX_TEXT]}}
     return run
 

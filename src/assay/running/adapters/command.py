@@ -77,7 +77,7 @@ class Command:
             out, errors = await self._talk(process, _encode(task.document()))
             code = await process.wait()
         finally:
-            _end(process)
+            await _end(process)
         if code != 0:
             raise CallFailed(f"the command ended with {_exit(code)}{_quoted(errors)}.")
         return read_reply(out, record)
@@ -120,10 +120,13 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill what is left of the process group: a command may leave children behind."""
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill what is left of the process group, and close the pipes: a command may leave children behind, and one of them may hold a pipe open."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    process._transport.close()  # type: ignore[attr-defined]  # there is no public way to close the pipes of a process
+    await process.wait()
+    await asyncio.sleep(0)
 
 
 def _exit(code: int) -> str:

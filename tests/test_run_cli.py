@@ -1,0 +1,288 @@
+"""`assay run` as a user runs it: exit codes, folders, resuming after a kill, repeats, events, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from assay.server.event_schema import SCHEMA
+
+FLOW = """
+import json, sys, time
+def answer(inputs, record):
+    print("noise on standard output")
+    time.sleep(inputs.get("wait", 0))
+    with record.step("find", agent="finder") as step:
+        step.tool("search", {"q": inputs["question"]}, valid=True)
+        step.used(model="m-1", tokens=7, cost_usd=0.001)
+    record.handoff("finder", "writer")
+    with record.step("write", agent="writer"):
+        if inputs["question"] == "boom":
+            raise ValueError("boom")
+    return {"answer": inputs["question"].upper()}
+"""
+WORKFLOW: dict[str, Any] = {
+    "workflow": "faq",
+    "version": "3",
+    "family": "tool-use",
+    "profile": "tool-use-measured",
+    "inputs": {"question": None, "wait": {"default": 0}},
+    "outputs": ["answer"],
+    "output_schema": {"type": "object"},
+    "forbidden_tools": [],
+    "handoff_rules": [["finder", "writer"]],
+    "adapter": {"kind": "python", "target": "flow:answer"},
+}
+NOW = "2026-11-15T10:00:00Z"
+
+
+def sample(name: str, question: str, **more: Any) -> dict[str, Any]:
+    expected = {
+        "answer": question.upper(),
+        "tool_calls": [{"name": "search", "arguments": {"q": [question]}}],
+        "handoffs": [{"from": "finder", "to": "writer"}],
+    }
+    return {"id": name, "question": question, "expected": expected, **more}
+
+
+def project(folder: Path, rows: list[dict[str, Any]], **changes: Any) -> None:
+    (folder / "flow.py").write_text(FLOW)
+    (folder / "workflow.yaml").write_text(json.dumps({**WORKFLOW, **changes}))
+    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_workflow_is_run_on_a_dataset_and_graded(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one"), sample("b", "boom")])
+    done = assay("run", "--dataset", "samples.jsonl", "--work", "w", "-o", "grades.json", "-o", "report.md", "--now", NOW)
+    assert done.code == 1, done.err
+    assert "noise" not in done.out
+    assert "noise" in done.err
+    results = {one["sample_id"]: one for one in json.loads((tmp_path / "grades.json").read_text())["results"]}
+    assert results["b"]["hard_gates"]["overall_status_success"]["status"] == "fail"
+    assert results["a"]["hard_gates"]["handoff_graph_respected"]["status"] == "pass"
+    assert results["a"]["agent_scores"]
+    assert (tmp_path / "report.md").read_text().count("faq") > 0
+    runs = [json.loads(line) for line in (tmp_path / "w" / "runs.jsonl").read_text().splitlines()]
+    assert [run["run_id"] for run in runs] == ["faq-20261115T100000Z:a", "faq-20261115T100000Z:b"]
+    assert runs[1]["metadata"]["error"] == "ValueError: boom"
+
+
+def test_json_is_one_document_on_standard_output_whatever_the_workflow_prints(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one")])
+    (tmp_path / "flow.py").write_text(FLOW.replace('print("noise on standard output")', 'import os; os.write(1, b"raw noise"); os.system("echo child noise")'))
+    done = assay("run", "--dataset", "samples.jsonl", "--json")
+    assert done.json()["schema"] == "assay.grades/1"
+    assert "raw noise" in done.err
+    assert "child noise" in done.err
+
+
+def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one")], family=None, profile=None, strategy="multi_agent")
+    done = assay("run", "--dataset", "samples.jsonl", "--work", "w")
+    assert "profile tool-use, the default of the strategy 'multi_agent'" in done.err
+    assert json.loads((tmp_path / "w" / "runs.jsonl").read_text())["workflow"]["profile"] == "tool-use"
+
+
+@pytest.mark.req("W-079", "W-085")
+def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one"), {"id": "b", "query": "two"}])
+    (tmp_path / "flow.py").write_text("raise SystemExit('this module must not be loaded')")
+    done = assay("run", "--dataset", "samples.jsonl", "--json")
+    assert done.code == 3
+    error = json.loads(done.err.splitlines()[-1])["error"]
+    assert error["code"] == "RUN-003"
+    assert "missing: question" in error["message"]
+    assert not (tmp_path / "assay-runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("run",), 2, "--dataset is missing"),
+        (("run", "--dataset", "samples.jsonl", "--repeat", "0"), 2, "--repeat"),
+        (("run", "--dataset", "samples.jsonl", "--concurrency", "0"), 2, "--concurrency"),
+        (("run", "--dataset", "samples.jsonl", "--timeout", "-1"), 2, "--timeout"),
+        (("run", "--dataset", "samples.jsonl", "--name", "../x"), 2, "--name"),
+        (("run", "--dataset", "absent.jsonl"), 3, "absent.jsonl"),
+        (("run", "absent.yaml", "--dataset", "samples.jsonl"), 3, "absent.yaml"),
+        (("run", "--dataset", "samples.jsonl", "--profile", "tool-us"), 3, "tool-us"),
+        (("run", "--resume", "nowhere"), 3, "nowhere"),
+        (("run", "--resume", "nowhere", "--name", "x"), 2, "--resume"),
+        (("run", "--dataset", "samples.jsonl", "--work", "flow.py/w"), 2, "work folder"),
+        (("run", "--dataset", "samples.jsonl", "--events", "no/such/place"), 2, "no/such/place"),
+    ],
+)
+def test_misuse_is_said_in_words_and_costs_no_call(assay: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+    project(tmp_path, [sample("a", "one")])
+    (tmp_path / "flow.py").write_text("def answer(i):\n  open('called', 'w').close()\n  return {}")
+    done = assay(*arguments)
+    assert done.code == code, done.err
+    assert words in done.err
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_family_that_no_profile_serves_is_found_before_anything_runs(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one")], profile=None, family="tool-usee")
+    done = assay("run", "--dataset", "samples.jsonl")
+    assert done.code == 3
+    assert "tool-use" in done.err
+    assert "noise" not in done.err
+
+
+def test_repeats_give_pass_at_k_and_name_the_samples_that_sometimes_pass(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("steady", "one"), sample("flaky", "two")])
+    (tmp_path / "flow.py").write_text(
+        FLOW.replace("time.sleep(", "inputs['question'] == 'two' and record_turn() and 1/0\n    time.sleep(")
+        + "\nturns = []\ndef record_turn():\n    turns.append(1)\n    return len(turns) % 2\n"
+    )
+    done = assay("run", "--dataset", "samples.jsonl", "--repeat", "4", "--work", "w", "--concurrency", "1")
+    assert done.code == 1
+    found = json.loads((tmp_path / "w" / "repeats.json").read_text())
+    assert (found["repeat"], found["samples"], found["flaky"]) == (4, 2, ["flaky"])
+    assert found["pass@1"] == pytest.approx(0.75)
+    assert found["pass@4"] == 1.0
+    assert found["pass^4"] == 0.5
+    assert "flaky" in done.err
+
+
+@pytest.mark.req("W-077", "W-085")
+def test_events_are_written_as_they_happen_and_end_in_the_evaluation(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one"), sample("b", "boom")])
+    assay("run", "--dataset", "samples.jsonl", "--events", "events.jsonl")
+    validator = jsonschema_rs.Draft202012Validator(SCHEMA)
+    stories: dict[str, list[Any]] = {}
+    for line in (tmp_path / "events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        validator.validate(event)
+        stories.setdefault(event["run_id"], []).append(event)
+    for story in stories.values():
+        kinds = [event["event"] for event in story]
+        assert kinds == ["workflow_start", *["step_start", "step_end"] * 2, "workflow_end", "evaluation_start", "evaluation_complete"]
+        assert [event["id"] for event in story] == list(range(1, len(story) + 1))
+        assert story[-1]["hard_gates"]["overall_status_success"]["status"] in ("pass", "fail")
+        assert story[-1]["step_scores"]
+
+
+def test_a_run_can_be_stored_and_replayed(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one")])
+    done = assay("run", "--dataset", "samples.jsonl", "--store", "sqlite:///ledger.db", "--name", "n")
+    assert done.code in (0, 1), done.err
+    assert assay("verify", "--db", "sqlite:///ledger.db").code == 0
+    assert assay("replay", "n:a", "--db", "sqlite:///ledger.db").code == 0
+
+
+# --- resuming -----------------------------------------------------------------------------------------------------------------------------
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "assay", "run", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}
+    )
+
+
+def finished(folder: Path) -> int:
+    try:
+        return (folder / "w" / "journal.jsonl").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def test_killed_at_ten_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_run(assay: Any, tmp_path: Path) -> None:
+    count = 60
+    rows = [sample(f"s{i}", f"q{i}" if i % 7 else "boom", wait=0.05) for i in range(count)]
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    project(calm, rows)
+    project(tmp_path, rows)
+    options = ("--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2", "--name", "n", "--now", NOW)
+    subprocess.run([sys.executable, "-m", "assay", "run", *options, "-o", "grades.json"], cwd=calm, capture_output=True, check=False)
+    dice = random.Random(7)
+    kills, begun = 0, finished(tmp_path)
+    for turn in range(40):
+        process = start(tmp_path, *(options if turn == 0 else ("--resume", "w", "--concurrency", "2")))
+        target = finished(tmp_path) + dice.randrange(0, 5)
+        deadline = time.monotonic() + 30
+        while finished(tmp_path) < target and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(dice.random() * 0.2)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        if kills >= 10 or (tmp_path / "w" / "runs.jsonl").exists():
+            break
+    assert kills >= 10
+    assert begun <= finished(tmp_path) < count + 1
+    done = assay("run", "--resume", "w", "-o", "grades.json")
+    assert done.code == 1, done.err
+    assert "not repeated" in done.err
+    for name in ("w/runs.jsonl", "grades.json"):
+        assert (tmp_path / name).read_bytes() == (calm / name).read_bytes(), name
+
+
+def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
+    project(tmp_path, [sample(f"s{i}", "one", wait=0.2) for i in range(50)])
+    process = start(tmp_path, "--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")
+    while finished(tmp_path) < 4:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, words = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"assay run --resume w" in words
+    assert not (tmp_path / "w" / "runs.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [("data", "another dataset"), ("workflow", "another workflow digest"), ("damage", "damaged"), ("busy", "another job")],
+)
+def test_a_run_is_not_gone_on_with_when_what_it_runs_has_changed(assay: Any, tmp_path: Path, change: str, words: str) -> None:
+    project(tmp_path, [sample("a", "one"), sample("b", "two")])
+    assert assay("run", "--dataset", "samples.jsonl", "--work", "w").code in (0, 1)
+    journal = tmp_path / "w" / "journal.jsonl"
+    lock = None
+    if change == "data":
+        project(tmp_path, [sample("a", "one"), sample("b", "another")])
+    elif change == "workflow":
+        project(tmp_path, [sample("a", "one"), sample("b", "two")], required_outputs=[])
+    elif change == "damage":
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(lines[0] + lines[1].replace(b"success", b"sucess!", 1) + lines[2])
+    else:
+        import fcntl
+
+        lock = journal.open("rb")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    done = assay("run", "--resume", "w")
+    if lock is not None:
+        lock.close()
+    assert done.code in (2, 3)
+    assert words in done.err
+
+
+def test_a_reordered_dataset_is_the_same_dataset(assay: Any, tmp_path: Path) -> None:
+    rows = [sample("a", "one"), sample("b", "two")]
+    project(tmp_path, rows)
+    assay("run", "--dataset", "samples.jsonl", "--work", "w")
+    project(tmp_path, rows[::-1])
+    done = assay("run", "--resume", "w")
+    assert "2 of them are finished" in done.err
+    assert "noise" not in done.err
+
+
+def test_a_new_run_does_not_write_into_the_folder_of_an_old_one(assay: Any, tmp_path: Path) -> None:
+    project(tmp_path, [sample("a", "one")])
+    assay("run", "--dataset", "samples.jsonl", "--work", "w")
+    done = assay("run", "--dataset", "samples.jsonl", "--work", "w")
+    assert done.code == 2
+    assert "--resume w" in done.err

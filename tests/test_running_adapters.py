@@ -1,0 +1,645 @@
+"""Functions, commands and endpoints as workflows, the strategies over them, and everything that can go wrong with them: each becomes evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import InputError
+from assay.running.after import after_of
+from assay.running.compatibility import prepare
+from assay.running.dataset import from_rows
+from assay.running.runner import Runner, Settings, work_of
+from assay.running.workflow import make_workflow
+
+NOW = "2026-11-15T10:00:00Z"
+
+
+def ran(
+    folder: Path, code: str = "", *, rows: list[dict[str, Any]] | None = None, told: list[Any] | None = None, timeout: float = 30, **spec: Any
+) -> list[Any]:
+    """The runs of a workflow whose functions are in `code`."""
+    name = f"flow_{abs(hash((str(folder), code)))}"
+    (folder / f"{name}.py").write_text(code)
+    tree = {"workflow": "w", "version": "1", "family": "tool-use", "inputs": ["q"], "outputs": ["answer"], "output_schema": {"type": "object"}, **spec}
+    if "adapter" not in tree and "steps" not in tree and "agents" not in tree:
+        tree["adapter"] = {"kind": "python", "target": f"{name}:answer"}
+    text = json.dumps(tree).replace("FLOW", name)
+    flow = make_workflow(json.loads(text), folder, "workflow.yaml")
+    data = from_rows(rows or [{"id": "s1", "q": "why"}], id="d", version="1", where="d")
+    kept: list[Any] = []
+    settings = Settings("x", concurrency=4, timeout_s=timeout, now=NOW)
+    tell = None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
+    runner = Runner(flow, data, settings, keep=kept.append, tell=tell, after=after_of(flow))
+    asyncio.run(runner.run(work_of(prepare(flow, data), settings)))
+    for run in kept:
+        assay.score(run, profile="tool-use")  # every run is one that can be scored, whatever became of it
+    return kept
+
+
+# --- functions ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_gives_outputs_and_says_what_it_did(tmp_path: Path) -> None:
+    code = """
+def answer(inputs, record):
+    with record.step("plan", agent="planner") as step:
+        step.used(model="m-1", tier="large", tokens=12, cost_usd=0.002)
+        step.tool("search", {"q": inputs["q"]})
+        step.tool("rm", {})
+        step.retry()
+        step.score("plan_quality", 0.5)
+    record.handoff("planner", "writer")
+    record.retrieved("d1", "text", rank=1)
+    record.claim("so", citations=["d1"])
+    with record.step("write", agent="writer", critical=False) as step:
+        step.used(model="m-1", tokens=8, cost_usd=0.001)
+    return {"answer": inputs["q"].upper()}
+"""
+    tools = [{"name": "search", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}]
+    (run,) = ran(tmp_path, code, tools=tools, forbidden_tools=["rm"], handoff_rules=[["planner", "writer"]])
+    assert (run["status"], run["outputs"]) == ("success", {"answer": "WHY"})
+    assert (run["tokens"], float(run["cost_usd"]), run["retries"]) == (20, 0.003, 1)
+    assert [(step["name"], step["status"], step.get("agent")) for step in run["steps"]] == [("plan", "success", "planner"), ("write", "success", "writer")]
+    assert [(call["name"], call["valid"]) for call in run["tool_calls"]] == [("search", True), ("rm", False)]  # a tool that is not declared breaks the contract
+    assert run["handoffs"] == [{"from": "planner", "to": "writer"}]
+    card = assay.score(run)
+    assert card.hard_gates["no_forbidden_tool"] is False
+    assert card.hard_gates["handoff_graph_respected"] is True
+    assert {one["agent"] for one in _plain(card.agent_scores)} == {"planner", "writer"}
+
+
+def _plain(value: Any) -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(value)
+
+
+@pytest.mark.req("W-073", "W-082")
+def test_every_step_and_agent_of_a_run_has_its_scores_in_the_grade(tmp_path: Path) -> None:
+    code = """
+def answer(inputs, record):
+    with record.step("plan", agent="planner") as step:
+        step.used(model="m-1", tier="large", tokens=12)
+        step.score("quality", 4)
+        step.retry()
+    with record.step("write", agent="writer"):
+        pass
+    return {"answer": "x"}
+"""
+    (run,) = ran(tmp_path, code)
+    card = assay.score(run)
+    steps = {one["name"]: one for one in _plain(card.step_scores)}
+    assert steps["plan"]["retries"] == 1
+    assert steps["plan"]["model"] == "m-1"
+    assert steps["plan"]["tier"] == "large"
+    assert steps["plan"]["status"] == "success"
+    assert "quality" in json.dumps(steps["plan"], default=str)
+    assert {one["agent"] for one in _plain(card.agent_scores)} == {"planner", "writer"}
+
+
+def test_an_async_function_and_one_that_only_takes_inputs_work_too(tmp_path: Path) -> None:
+    assert ran(tmp_path, "async def answer(inputs): return {'answer': 1}")[0]["outputs"] == {"answer": 1}
+    (run,) = ran(tmp_path, "def answer(inputs): return {'answer': 2}")
+    assert run["outputs"] == {"answer": 2}
+    assert [step["name"] for step in run["steps"]] == ["w"]  # a call that records no step of its own is one step
+
+
+def test_a_function_cannot_change_the_evidence_afterwards(tmp_path: Path) -> None:
+    code = """
+def answer(inputs, record):
+    arguments = {"q": [1]}
+    with record.step("s") as step:
+        step.tool("t", arguments)
+    arguments["q"].append(2)
+    inputs["q"] = "changed"
+    return {"answer": 1}
+"""
+    (run,) = ran(tmp_path, code)
+    assert run["inputs"] == {"q": "why"}
+    assert run["tool_calls"][0]["arguments"] == {"q": [1]}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [
+        ("def answer(i): raise ValueError('no luck')", "error", "ValueError: no luck"),
+        ("def answer(i): raise SystemExit(3)", "error", "SystemExit"),
+        ("async def answer(i): raise KeyError('k')", "error", "KeyError"),
+        ("def answer(i): return None", "error", "NoneType"),
+        ("def answer(i): return 'text'", "error", "str, not outputs"),
+        ("def answer(i): return ['a']", "error", "list, not outputs"),
+        ("def answer(i): return {'answer': object()}", "error", "JSON cannot say"),
+        ("def answer(i): return {'answer': float('nan')}", "error", "JSON cannot say"),
+        ("def answer(i): return {'answer': '\\ud800'}", "error", "JSON cannot say"),
+        ("def answer(i):\n  a = []\n  a.append(a)\n  return {'answer': a}", "error", "JSON cannot say"),
+        ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
+        ("import time\ndef answer(i): time.sleep(60)", "timeout", "not done after"),
+        ("import asyncio\nasync def answer(i): await asyncio.sleep(60)", "timeout", "not done after"),
+        ("def answer(i, record): record.tool('t', object())", "error", "JSON cannot say"),
+        ("def answer(i, record): record.tool('', {})", "error", "empty"),
+        ("def answer(i, record): record.begin('s').used(tokens=-1)", "error", "whole number"),
+        ("def answer(i, record): record.begin('s').used(cost_usd=float('inf'))", "error", "finite"),
+        ("def answer(i, record):\n  record.begin('s').end('splendid')\n  return {'answer': 1}", "error", "splendid"),
+        ("def answer(i, record):\n  record.begin('s').metadata = {'x': object()}\n  return {'answer': 1}", "error", "cannot be"),
+    ],
+)
+def test_whatever_a_function_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, code: str, status: str, words: str) -> None:
+    (run,) = ran(tmp_path, code, timeout=0.5)
+    assert run["status"] == status
+    assert words in run["metadata"]["error"]
+    assert not assay.grade(assay.score(run)).passed
+
+
+def test_steps_that_were_open_when_time_was_over_are_in_the_evidence(tmp_path: Path) -> None:
+    (run,) = ran(tmp_path, "import time\ndef answer(i, record):\n  with record.step('slow'):\n    time.sleep(60)", timeout=0.3)
+    assert [(step["name"], step["status"]) for step in run["steps"]] == [("slow", "timeout")]
+
+
+def test_many_functions_that_hang_take_no_place_from_the_others(tmp_path: Path) -> None:
+    rows = [{"id": i, "q": "hang" if i < 20 else "go"} for i in range(30)]
+    started = time.monotonic()
+    runs = ran(tmp_path, "import time\ndef answer(i):\n  time.sleep(60 if i['q'] == 'hang' else 0)\n  return {'answer': 1}", rows=rows, timeout=0.2)
+    assert time.monotonic() - started < 15
+    assert sorted(run["status"] for run in runs) == ["success"] * 10 + ["timeout"] * 20
+
+
+def test_a_failed_call_is_made_again_and_the_tries_are_counted_with_what_they_used(tmp_path: Path) -> None:
+    code = """
+seen = []
+def answer(inputs, record):
+    seen.append(1)
+    with record.step("ask") as step:
+        step.used(model="m", tokens=10, cost_usd=0.5)
+        if len(seen) < 3:
+            raise ConnectionError("not yet")
+    return {"answer": len(seen)}
+"""
+    (run,) = ran(tmp_path, code, limits={"retries": 3})
+    assert (run["status"], run["retries"], run["tokens"], float(run["cost_usd"])) == ("success", 2, 30, 1.5)
+    assert len(run["steps"]) == 1
+
+
+def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -> None:
+    code = "def answer(i, record):\n  record.begin('a').used(model='m', tokens=5)\n  record.begin('b').used(model='m')\n  return {'answer': 1}"
+    (run,) = ran(tmp_path, code)
+    assert "tokens" not in run
+    assert [step["status"] for step in run["steps"]] == ["cancelled", "cancelled"]  # nobody ended them
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nowhere:f", "not there"),
+        ("FLOW:absent", "has no"),
+        ("FLOW:number", "cannot be called"),
+        ("FLOW:three", "something else"),
+        ("FLOW", "module:name"),
+        ("broken:f", "cannot be loaded"),
+    ],
+)
+def test_a_target_that_cannot_be_called_is_refused_before_anything_runs(tmp_path: Path, target: str, words: str) -> None:
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    with pytest.raises(InputError, match=words):
+        ran(tmp_path, "number = 3\ndef three(a, b, c): ...\n", adapter={"kind": "python", "target": target})
+
+
+# --- gold ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_no_expected_value_reaches_what_a_function_command_or_endpoint_receives(tmp_path: Path, endpoint: Any) -> None:
+    row = {
+        "id": "s1",
+        "q": "why",
+        "expected": {"answer": "CANARY"},
+        "gold": "CANARY",
+        "expected_output": "CANARY",
+        "inputs": {"gold_x": "CANARY"},
+        "notes": "CANARY",
+    }
+    seen = tmp_path / "seen.txt"
+    dump = f"import sys, os, pathlib\npathlib.Path({str(tmp_path / 'seen2.txt')!r}).write_text(sys.stdin.read() + str(sys.argv) + str(dict(os.environ)))\n"
+    dump += "print('{\"answer\": 1}')"
+    (tmp_path / "dump.py").write_text(dump)
+    code = f"import pathlib\ndef answer(inputs, record):\n  pathlib.Path({str(seen)!r}).write_text(repr(inputs) + repr(vars(record)))\n  return {{'answer': 1}}"
+    runs = ran(tmp_path, code, rows=[row])
+    runs += ran(tmp_path, rows=[row], adapter={"kind": "command", "command": ["{python}", "dump.py"]})
+    runs += ran(tmp_path, rows=[row], adapter={"kind": "http", "url": endpoint.url("/echo")})
+    assert [run["status"] for run in runs] == ["success"] * 3
+    for file in (seen, tmp_path / "seen2.txt"):
+        assert "why" in file.read_text()
+        assert "CANARY" not in file.read_text()
+    assert "CANARY" not in "".join(map(repr, endpoint.received))
+    assert runs[0]["expected"] == {"answer": "CANARY"}  # the evidence has it, for the measures
+
+
+# --- commands -----------------------------------------------------------------------------------------------------------------------------
+
+
+def command(folder: Path, source: str) -> dict[str, Any]:
+    (folder / "program.py").write_text(source)
+    return {"kind": "command", "command": ["{python}", "program.py"]}
+
+
+def test_a_command_gets_the_task_and_gives_outputs(tmp_path: Path) -> None:
+    program = "import json, sys\ntask = json.load(sys.stdin)\nassert task['schema'] == 'assay.task/1'\nprint(json.dumps({'answer': task['inputs']['q'] * 2}))"
+    (run,) = ran(tmp_path, adapter=command(tmp_path, program))
+    assert (run["status"], run["outputs"]) == ("success", {"answer": "whywhy"})
+
+
+def test_a_command_may_say_what_it_did(tmp_path: Path) -> None:
+    reply = {
+        "schema": "assay.reply/1",
+        "outputs": {"answer": "x"},
+        "steps": [{"name": "a", "status": "success", "agent": "p", "duration_ms": 12.5, "model": "m", "tokens": 3, "retries": 1, "scores": {"s": {"raw": 1}}}],
+        "tool_calls": [{"name": "t", "step": "a", "arguments": {"x": 1}, "valid": True}],
+        "handoffs": [],
+        "retrieval": [{"id": "d1", "text": "t"}],
+        "claims": [{"text": "c", "citations": ["d1"], "supported": True}],
+    }
+    (run,) = ran(tmp_path, adapter=command(tmp_path, f"print({json.dumps(json.dumps(reply))})"))
+    assert run["steps"] == [{**reply["steps"][0], "scores": {"s": {"raw": 1}}, "duration_ms": run["steps"][0]["duration_ms"]}]
+    assert float(run["steps"][0]["duration_ms"]) == 12.5
+    assert (run["tokens"], run["retries"], run["handoffs"]) == (3, 1, [])
+    assert run["claims"] == [{"text": "c", "citations": ["d1"]}]  # that it is supported is for others to say
+
+
+@pytest.mark.parametrize("key", ["scores", "gates", "tests", "patch_applies", "judge", "expected"])
+def test_a_workflow_does_not_grade_itself(tmp_path: Path, key: str) -> None:
+    reply = {"schema": "assay.reply/1", "outputs": {"answer": 1}, key: {}}
+    (run,) = ran(tmp_path, adapter=command(tmp_path, f"print({json.dumps(json.dumps(reply))})"))
+    assert run["status"] == "error"
+    assert key in run["metadata"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "words"),
+    [
+        ("print('hello')", "error", "no JSON"),
+        ("print('log line'); print('{\"answer\": 1}')", "error", "no JSON"),
+        ("", "error", "it is empty"),
+        ("print('[1]')", "error", "list"),
+        ("print('null')", "error", "null"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe{}')", "error", "no JSON"),
+        ("print('{\"answer\": NaN}')", "error", "no JSON"),
+        ('print(\'{"a": 1, "a": 2}\')', "error", "no JSON"),
+        ('print(\'{"schema": "assay.reply/1", "steps": 3}\')', "error", "shape"),
+        ('print(\'{"schema": "assay.reply/1", "status": "failed", "error": "gave up"}\')', "failed", "gave up"),
+        ("import sys; sys.stderr.write('first\\nlast words'); sys.exit(7)", "error", "exit code 7, and its last words were 'last words'"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "error", "SIGSEGV"),
+        ("import time; time.sleep(60)", "timeout", "not done after"),
+        ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "error", "more than"),
+    ],
+)
+def test_whatever_a_command_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, source: str, status: str, words: str) -> None:
+    spec = {**command(tmp_path, source), "max_reply_bytes": 1_000_000}
+    (run,) = ran(tmp_path, adapter=spec, timeout=2)
+    assert run["status"] == status
+    assert words in run["metadata"]["error"]
+
+
+def test_a_command_that_is_not_there_is_a_failed_run(tmp_path: Path) -> None:
+    (run,) = ran(tmp_path, adapter={"kind": "command", "command": ["./no-such-program"]})
+    assert "cannot be started" in run["metadata"]["error"]
+
+
+def test_children_that_a_command_leaves_behind_are_killed_with_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    child = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)"
+    program = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {child!r}])\ntime.sleep(60)"
+    (run,) = ran(tmp_path, adapter=command(tmp_path, program), timeout=3)
+    assert run["status"] == "timeout"
+    time.sleep(0.2)
+    state = Path(f"/proc/{pid.read_text()}/stat")
+    assert not state.exists() or state.read_text().split()[2] in "ZX"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "words"),
+    [
+        ({"kind": "carrier-pigeon"}, "adapter.kind"),
+        ({"kind": "comand"}, "Did you mean 'command'"),
+        ({"kind": "command"}, "list of words"),
+        ({"kind": "command", "command": "echo x"}, "list of words"),
+        ({"kind": "command", "command": ["x"], "shell": True}, "shell"),
+        ({"kind": "command", "command": ["x"], "env": {"A": 1}}, "texts"),
+        ({"kind": "http", "url": "ftp://x/y"}, "http or https"),
+        ({"kind": "http", "url": "http://user:secret@host/"}, "without a name or password"),
+        ({"kind": "http", "url": "http://host/", "headers_from_env": {"Authorization": "NO_SUCH_KEY_HERE"}}, "NO_SUCH_KEY_HERE"),
+        ({"kind": "http", "url": "http://host/", "headers": 3}, "headers"),
+        ({"kind": "http", "url": "http://host/", "max_reply_bytes": 0}, "max_reply_bytes"),
+    ],
+)
+def test_an_adapter_that_is_not_described_well_is_refused_before_anything_runs(tmp_path: Path, adapter: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ran(tmp_path, adapter=adapter)
+    assert words in str(caught.value)
+
+
+# --- endpoints ----------------------------------------------------------------------------------------------------------------------------
+
+
+class Endpoint:
+    """A real HTTP server that answers well at /echo and badly elsewhere."""
+
+    def __init__(self) -> None:
+        self.received: list[Any] = []
+        self.failures = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None: ...
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.received.append((self.path, dict(self.headers), body))
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    getattr(self, self.path.strip("/"))(body)
+
+            def _give(self, data: bytes, *, code: int = 200, kind: str = "application/json", **headers: str) -> None:
+                self.send_response(code)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            def echo(self, body: bytes) -> None:
+                self._give(json.dumps({"answer": json.loads(body)["inputs"]["q"]}).encode())
+
+            def elsewhere(self, _: bytes) -> None:
+                self._give(b"", code=307, Location="http://127.0.0.1:9/steal")
+
+            def html(self, _: bytes) -> None:
+                self._give(b"<html>Sign in</html>", kind="text/html")
+
+            def garbage(self, _: bytes) -> None:
+                self._give(b"{'answer': 1}")
+
+            def refused(self, _: bytes) -> None:
+                self._give(b"{}", code=403)
+
+            def busy(self, body: bytes) -> None:
+                outer.failures += 1
+                if outer.failures <= 2:
+                    self._give(b"{}", code=503)
+                else:
+                    self.echo(body)
+
+            def endless(self, _: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                while True:
+                    self.wfile.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
+
+            def dripping(self, _: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                for _turn in range(600):
+                    self.wfile.write(b" ")
+                    self.wfile.flush()
+                    time.sleep(0.1)
+
+            def cut(self, _: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                self.wfile.write(b'{"answer"')
+                self.close_connection = True
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    found = Endpoint()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+def test_an_endpoint_gets_the_task_with_its_key_and_gives_outputs(tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOT_KEY", "Bearer s3cret")
+    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url("/echo"), "headers_from_env": {"Authorization": "BOT_KEY"}})
+    assert (run["status"], run["outputs"]) == ("success", {"answer": "why"})
+    assert endpoint.received[0][1]["Authorization"] == "Bearer s3cret"
+    assert "s3cret" not in json.dumps(run, default=str)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/elsewhere", "error", "redirect"),
+        ("/html", "error", "text/html, not JSON"),
+        ("/garbage", "error", "no JSON"),
+        ("/refused", "error", "403"),
+        ("/endless", "error", "more than"),
+        ("/dripping", "timeout", "not done after"),
+        ("/cut", "error", "cannot be reached"),
+    ],
+)
+def test_whatever_an_endpoint_does_wrong_is_a_run_with_that_status_and_reason(tmp_path: Path, endpoint: Endpoint, path: str, status: str, words: str) -> None:
+    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url(path), "max_reply_bytes": 1_000_000}, timeout=2)
+    assert run["status"] == status
+    assert words in run["metadata"]["error"]
+    assert len(endpoint.received) == 1
+
+
+def test_a_busy_endpoint_is_asked_again_and_the_tries_are_counted(tmp_path: Path, endpoint: Endpoint) -> None:
+    (run,) = ran(tmp_path, adapter={"kind": "http", "url": endpoint.url("/busy")}, limits={"retries": 3})
+    assert (run["status"], run["retries"]) == ("success", 2)
+
+
+def test_an_endpoint_that_is_down_is_a_failed_run(tmp_path: Path) -> None:
+    (run,) = ran(tmp_path, adapter={"kind": "http", "url": "http://127.0.0.1:9/"})
+    assert "cannot be reached" in run["metadata"]["error"]
+
+
+# --- strategies ---------------------------------------------------------------------------------------------------------------------------
+
+PARTS = """
+def plan(inputs): return {"outline": inputs["q"] + "!"}
+def left(inputs): return {"left": inputs["outline"]}
+def right(inputs): return {"right": inputs["outline"] * 2}
+def join(inputs): return {"answer": inputs["left"] + inputs["right"]}
+def fail(inputs): raise ValueError("broken")
+"""
+
+
+def step(name: str, *needs: str, function: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "needs": list(needs), "adapter": {"kind": "python", "target": f"FLOW:{function or name}"}, **more}
+
+
+@pytest.mark.req("W-081")
+def test_a_dag_runs_its_steps_in_the_order_of_their_needs(tmp_path: Path) -> None:
+    steps = [step("join", "left", "right"), step("left", "plan"), step("right", "plan"), step("plan", agent="planner")]
+    (run,) = ran(tmp_path, PARTS, strategy="dag", steps=steps, outputs={"answer": "join.answer"})
+    assert run["outputs"] == {"answer": "why!why!why!"}
+    assert run["steps"][0]["name"] == "plan"
+    assert run["steps"][-1]["name"] == "join"
+    assert {one["status"] for one in run["steps"]} == {"success"}
+
+
+def test_steps_of_a_dag_that_need_nothing_of_each_other_run_at_the_same_time(tmp_path: Path) -> None:
+    code = "import time\ndef slow(i):\n  time.sleep(0.4)\n  return {'answer': 1}"
+    started = time.monotonic()
+    (run,) = ran(tmp_path, code, strategy="dag", steps=[step(name, function="slow") for name in ("a", "b", "c", "d")])
+    assert time.monotonic() - started < 1.5
+    assert len(run["steps"]) == 4
+
+
+def test_a_critical_step_that_fails_ends_the_run_and_what_was_to_come_is_skipped(tmp_path: Path) -> None:
+    steps = [step("plan"), step("left", "plan", function="fail"), step("join", "left")]
+    (run,) = ran(tmp_path, PARTS, strategy="dag", steps=steps)
+    assert [(one["name"], one["status"]) for one in run["steps"]] == [("plan", "success"), ("left", "error"), ("join", "skipped")]
+    assert run["status"] == "error"
+    assert assay.score(run).hard_gates["no_critical_step_failures"] is False
+
+
+@pytest.mark.req("W-078")
+def test_a_required_output_that_no_step_gave_fails_its_gate(tmp_path: Path) -> None:
+    steps = [step("plan"), step("left", "plan", function="fail", critical=False)]
+    (run,) = ran(tmp_path, PARTS, strategy="dag", steps=steps, outputs={"answer": "left.answer"})
+    assert run["status"] == "success"
+    assert run["outputs"] == {}
+    card = assay.score(run)
+    assert card.hard_gates["required_outputs_present"] is False
+    assert not assay.grade(card).passed
+
+
+def test_a_step_of_a_dag_is_tried_again_as_often_as_it_may_be(tmp_path: Path) -> None:
+    code = "seen = []\ndef answer(i):\n  seen.append(1)\n  if len(seen) < 3: raise OSError('busy')\n  return {'answer': len(seen)}"
+    (run,) = ran(tmp_path, code, strategy="dag", steps=[step("answer", retries=2)])
+    assert (run["status"], run["outputs"], run["retries"]) == ("success", {"answer": 3}, 2)
+
+
+@pytest.mark.req("W-081")
+def test_an_iterative_workflow_goes_on_until_it_is_done_and_sees_its_last_try(tmp_path: Path) -> None:
+    code = "def answer(i):\n  n = i['previous'].get('n', 0) + i['iteration']\n  return {'n': n, 'answer': n, 'done': i['iteration'] == 3}"
+    (run,) = ran(tmp_path, code, strategy="iterative", iterations={"maximum": 5, "until": "done"})
+    assert run["outputs"]["n"] == 6
+    assert [one["name"] for one in run["steps"]] == ["iteration-1", "iteration-2", "iteration-3"]
+
+
+def test_an_iterative_workflow_that_never_gets_done_has_failed(tmp_path: Path) -> None:
+    (run,) = ran(tmp_path, "def answer(i): return {'answer': 1, 'done': 'yes'}", strategy="iterative", iterations={"maximum": 2, "until": "done"})
+    assert (run["status"], run["outputs"]["answer"]) == ("failed", 1)
+    assert "after 2 rounds" in run["metadata"]["error"]
+
+
+AGENTS = """
+def planner(i): return {"plan": i["q"], "handoff": "coder"}
+def coder(i): return {"code": i["plan"], "handoff": "reviewer"}
+def reviewer(i): return {"answer": i["code"]}
+def lost(i): return {"handoff": "nobody"}
+def loop(i): return {"handoff": "loop"}
+"""
+
+
+def agents(*names: str) -> dict[str, Any]:
+    return {name: {"adapter": {"kind": "python", "target": f"FLOW:{name}"}} for name in names}
+
+
+@pytest.mark.req("W-081")
+def test_agents_hand_the_work_on_and_every_handoff_is_evidence(tmp_path: Path) -> None:
+    team = agents("planner", "coder", "reviewer")
+    (run,) = ran(tmp_path, AGENTS, strategy="multi_agent", agents=team, start="planner", handoff_rules=[["planner", "coder"]])
+    assert run["outputs"] == {"plan": "why", "code": "why", "answer": "why"}
+    assert run["handoffs"] == [{"from": "planner", "to": "coder"}, {"from": "coder", "to": "reviewer"}]
+    assert [one["agent"] for one in run["steps"]] == ["planner", "coder", "reviewer"]
+    assert assay.score(run).hard_gates["handoff_graph_respected"] is False  # coder to reviewer is not in the rules
+
+
+@pytest.mark.parametrize(("start", "words"), [("lost", "whom nobody knows"), ("loop", "more than 5 times")])
+def test_agents_that_hand_on_to_nobody_or_for_ever_have_failed(tmp_path: Path, start: str, words: str) -> None:
+    (run,) = ran(tmp_path, AGENTS, strategy="multi_agent", agents=agents(start), start=start, max_handoffs=5)
+    assert run["status"] == "failed"
+    assert words in run["metadata"]["error"]
+
+
+# --- scorers and events -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_teams_own_scorer_sees_the_expected_values_after_the_run(tmp_path: Path) -> None:
+    code = "def answer(i): return {'answer': i['q']}\n"
+    code += "def score(inputs, outputs, expected): return {'final_task_correctness': int(outputs['answer'] == expected['answer']) * 4 + 1}"
+    (run,) = ran(tmp_path, code, rows=[{"id": 1, "q": "x", "expected": {"answer": "x"}}], scorers=[{"target": "FLOW:score", "version": "2"}])
+    score = run["scores"]["final_task_correctness"]
+    assert score["raw"] == 5
+    assert score["source"]["kind"] == "script"
+    assert score["source"]["version"] == "2"
+
+
+@pytest.mark.parametrize("body", ["raise ValueError('x')", "return 5", "return {'s': object()}", "return {'s': float('nan')}"])
+def test_a_scorer_that_fails_gives_no_score_and_its_reason_is_kept(tmp_path: Path, body: str) -> None:
+    code = f"def answer(i): return {{'answer': 1}}\ndef score(inputs, outputs, expected): {body}"
+    (run,) = ran(tmp_path, code, scorers=[{"target": "FLOW:score"}])
+    assert run["status"] == "success"
+    assert "scores" not in run
+    assert list(run["metadata"]["scorer_errors"])
+
+
+@pytest.mark.req("W-085")
+def test_events_are_told_as_they_happen_and_each_keeps_the_published_schema(tmp_path: Path) -> None:
+    import jsonschema_rs
+
+    from assay.server.event_schema import SCHEMA
+    from assay.server.events import event
+
+    told: list[Any] = []
+    code = "def answer(i, record):\n  with record.step('a', agent='p') as s:\n    s.tool('t', {'x': 1})\n  return {'answer': 1}"
+    ran(tmp_path, code, told=told)
+    assert [kind for _, kind, _ in told] == ["workflow_start", "step_start", "step_end", "workflow_end"]
+    validator = jsonschema_rs.Draft202012Validator(SCHEMA)
+    for position, (run_id, kind, fields) in enumerate(told, 1):
+        validator.validate(json.loads(event(kind, run_id, NOW, fields)(position)))
+    assert told[2][2]["tool_calls"] == [{"name": "t", "step": "a", "arguments": {"x": 1}, "valid": None}]
+
+
+def test_a_real_clock_measures_and_a_fixed_one_does_not(tmp_path: Path) -> None:
+    flow_code = "import time\ndef answer(i):\n  time.sleep(0.05)\n  return {'answer': 1}"
+    (fixed,) = ran(tmp_path, flow_code)
+    assert "latency_ms" not in fixed
+    assert "duration_ms" not in fixed["steps"][0]
+    (tmp_path / "clocked.py").write_text(flow_code)
+    tree = {"workflow": "w", "version": "1", "inputs": ["q"], "adapter": {"kind": "python", "target": "clocked:answer"}}
+    flow = make_workflow(tree, tmp_path, "w")
+    data = from_rows([{"id": 1, "q": "x"}], id="d", version="1", where="d")
+    kept: list[Any] = []
+    settings = Settings("x")
+    asyncio.run(Runner(flow, data, settings, keep=kept.append).run(work_of(prepare(flow, data), settings)))
+    assert 50 <= float(kept[0]["latency_ms"]) < 5000
+    assert 50 <= float(kept[0]["steps"][0]["duration_ms"]) <= float(kept[0]["latency_ms"])
+
+
+def test_a_workflow_with_a_neighbour_module_finds_it(tmp_path: Path) -> None:
+    (tmp_path / f"neighbour_{os.getpid()}.py").write_text("WORD = 'hello'")
+    (run,) = ran(tmp_path, f"from neighbour_{os.getpid()} import WORD\ndef answer(i): return {{'answer': WORD}}")
+    assert run["outputs"] == {"answer": "hello"}
+    assert str(tmp_path) in sys.path
+    sys.path.remove(str(tmp_path))
