@@ -138,6 +138,7 @@ def answer(inputs, record):
         ("def answer(i): raise ValueError('no luck')", "error", "ValueError: no luck"),
         ("def answer(i): raise SystemExit(3)", "error", "SystemExit"),
         ("async def answer(i): raise KeyError('k')", "error", "KeyError"),
+        ("async def answer(i): raise TimeoutError('its own')", "error", "TimeoutError: its own"),
         ("def answer(i): return None", "error", "NoneType"),
         ("def answer(i): return 'text'", "error", "str, not outputs"),
         ("def answer(i): return ['a']", "error", "list, not outputs"),

@@ -98,13 +98,15 @@ class LineLog:
         """The entry at a place."""
         tree = checked(os.pread(self._handle, place.length, place.offset))
         if tree is None:
-            raise InputError(self.words.code, f"the entry at byte {place.offset} changed while the job ran.", where=self.path)
+            raise self._changed(place)
         return tree
 
     def raw(self, place: Place) -> bytes:
         """The entry at a place as the bytes that were written, every number as it stood."""
-        self.read(place)
-        return os.pread(self._handle, place.length, place.offset)[_HEAD:-2]
+        line = os.pread(self._handle, place.length, place.offset)
+        if line[:_HEAD] != _head(line[_HEAD:-2]):
+            raise self._changed(place)
+        return line[_HEAD:-2]
 
     def close(self, *, failing: bool = False) -> None:
         """Bring it to the disk and let go of it. `failing` says that another error is on its way, which is not to be hidden."""
@@ -118,6 +120,9 @@ class LineLog:
         finally:
             os.close(self._handle)
             self._handle = -1
+
+    def _changed(self, place: Place) -> InputError:
+        return InputError(self.words.code, f"the entry at byte {place.offset} changed while the job ran.", where=self.path)
 
     def _unwritable(self, error: OSError) -> UsageError:
         return UsageError(self.words.code, f"cannot be written: {error.strerror}.", where=self.path, fix=self.words.full)
@@ -155,7 +160,11 @@ class LineLog:
 def line_of(tree: object) -> bytes:
     """The line of an entry, with its check sum."""
     body = _encode(tree)
-    return b'{"crc":"%08x","entry":%b}\n' % (crc32(body), body)
+    return b"%b%b}\n" % (_head(body), body)
+
+
+def _head(body: bytes) -> bytes:
+    return b'{"crc":"%08x","entry":' % crc32(body)
 
 
 _HEAD = len(b'{"crc":"00000000","entry":')
@@ -164,7 +173,7 @@ _HEAD = len(b'{"crc":"00000000","entry":')
 def checked(line: bytes) -> dict[str, Any] | None:
     """The entry of a line, or None where it is not as it was written."""
     body = line[_HEAD:-2]
-    if not line.endswith(b"}\n") or line[:_HEAD] != b'{"crc":"%08x","entry":' % crc32(body):
+    if not line.endswith(b"}\n") or line[:_HEAD] != _head(body):
         return None
     try:
         tree = _decode(body)

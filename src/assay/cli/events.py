@@ -7,23 +7,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
-from assay.errors import AssayError, UsageError
-from assay.files import Document
+from assay.errors import Fault, UsageError
 from assay.server import events
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-    from assay.pipeline import Grader
+    from assay.pipeline import Graded
 
 
 class EventFile:
     """Writes every event as it happens, and each run's evaluation when the run is over. A killed run leaves whole lines and at most one torn."""
 
-    def __init__(self, path: str, grader: Grader) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._grader = grader
         self._positions: dict[str, int] = {}
         self._lock = threading.Lock()
         self._stream: BinaryIO | None = None
@@ -46,17 +44,19 @@ class EventFile:
             if self._stream is not None and not self._stream.closed:
                 self._stream.write(events.event(kind, run_id, _now(), fields)(position) + b"\n")
 
-    def judged(self, run: dict[str, Any]) -> None:
+    def judged(self, graded: Graded) -> bytes:
         """The evaluation of a finished run."""
-        run_id = run["run_id"]
-        try:
-            payload = self._grader.grade(Document(run, run_id)).payload()
-        except AssayError as error:
-            self.tell(run_id, "error", events.error_fields(error))
-            return
+        payload = graded.payload()
+        run_id = payload["run_id"]
         self.tell(run_id, "evaluation_start", {"policy": payload["policy"], "profile": payload.get("profile")})
         self.tell(run_id, "evaluation_complete", {**payload, "digest": digest(payload)})
         self._positions.pop(run_id, None)
+        return b""
+
+    def refused(self, run_id: str, faults: list[Fault]) -> None:
+        """A run that could not be evaluated."""
+        first = faults[0]
+        self.tell(run_id, "error", {"message": first.message, "code": first.code, "where": first.path, "fix": first.fix})
 
 
 def _now() -> str:

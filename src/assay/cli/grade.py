@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, keep
-from assay.cli.stream import Choice, Stopped, Totals, grade_stream
+from assay.cli.stream import Choice, Piece, Stopped, Totals, Worker, encoders, grade_stream
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, ShelfError, UsageError, printable
 from assay.files import Unread, stream_documents
 from assay.records.reading import KINDS
@@ -19,6 +19,9 @@ from assay.reports.documents import FORMATS, JsonDocument, format_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Iterable
+
+    from assay.pipeline import Graded
 
 SMALL = 256 * 1024
 SHOWN = 50
@@ -56,28 +59,58 @@ def _grade(argv: list[str]) -> int:
 
 def grade_files(options: argparse.Namespace) -> int:
     """Grade the files of the options, write what they ask for, and say how it came out."""
-    sinks = [(path, format_of(path)) for path in opt.outputs(options)]
-    spool_format = ".json" if options.json else "text"
-    with ExitStack() as stack:
-        spool = stack.enter_context(_spool(options))
-        summary = _Summary.of(options, stack)
-        if summary is not None:
-            sinks.append((summary.path, format_of(summary.path)))
-        choice = choice_of(options)
-        keeping = keep(options, choice, stack)
-        if keeping is not None:
-            choice = keeping.choice
-            sinks.append((keeping.path, format_of(keeping.path)))
+    with Grading(options) as grading:
+        return grading.finish()
+
+
+class Grading:
+    """Everything that grading into outputs needs, made ready before it: a verb that first makes its evidence can grade each run as it comes.
+
+    `finish` takes pieces that were graded already, else it reads the files. Use it as a context.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._stack = ExitStack()
+        self._sinks = [(path, format_of(path)) for path in opt.outputs(options)]
+        self._spool_format = ".json" if options.json else "text"
+
+    def __enter__(self) -> Grading:
+        with ExitStack() as stack:
+            self._spool = stack.enter_context(_spool(self._options))
+            self._summary = _Summary.of(self._options, stack)
+            if self._summary is not None:
+                self._sinks.append((self._summary.path, format_of(self._summary.path)))
+            self._choice = choice_of(self._options)
+            self._keeping = keep(self._options, self._choice, stack)
+            if self._keeping is not None:
+                self._choice = self._keeping.choice
+                self._sinks.append((self._keeping.path, format_of(self._keeping.path)))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def worker(self, *more: Callable[[Graded], bytes]) -> Worker:
+        """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their answers stand at the end of its outputs."""
+        formats = (self._spool_format, *(os.path.splitext(path)[1] for path, _ in self._sinks))
+        return Worker(self._choice, (*encoders(formats), *more))
+
+    def finish(self, found: Iterable[Piece | list[Fault]] | None = None) -> int:
+        """Write the outputs, say how it came out, and give the exit code."""
+        options, summary = self._options, self._summary
         try:
             totals = grade_stream(
                 options.files,
-                choice,
-                list(sinks),
-                spool=spool,
-                spool_format=spool_format,
+                self._choice,
+                list(self._sinks),
+                spool=self._spool,
+                spool_format=self._spool_format,
                 spool_limit=None if options.json else SHOWN,
                 keep_going=options.keep_going,
                 jobs=options.jobs,
+                found=found,
             )
             stopped = False
         except Stopped as end:
@@ -90,22 +123,22 @@ def grade_files(options: argparse.Namespace) -> int:
             if summary is not None:
                 summary.append(totals, stopped=True)
             raise
-        if keeping is not None and not stopped:
-            keeping.store()
+        if self._keeping is not None and not stopped:
+            self._keeping.store()
         if options.json:
-            _print_document(spool if not stopped else None, totals)
+            _print_document(self._spool if not stopped else None, totals)
         elif not stopped:
-            spool.seek(0)
+            self._spool.seek(0)
             sys.stdout.flush()
-            _print_lines(spool.read())
+            _print_lines(self._spool.read())
             _print_totals(totals, options)
         if summary is not None:
             summary.append(totals, stopped=stopped)
-    if totals.fault_count:
-        raise _faults(totals, stopped=stopped)
-    if not totals.graded:
-        raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
-    return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+        if totals.fault_count:
+            raise _faults(totals, stopped=stopped)
+        if not totals.graded:
+            raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
+        return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
 
 
 class _Summary(NamedTuple):

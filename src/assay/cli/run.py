@@ -16,23 +16,30 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.grade import grade_files, interrupt
+from assay.cli.grade import Grading, interrupt
 from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
+from assay.cli.stream import Piece
 from assay.errors import UsageError
-from assay.files import atomic_write, read_json
+from assay.files import Document, atomic_write, parse_line, read_json
 from assay.reports.documents import FORMATS, pretty
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from assay.cli.events import EventFile
+    from assay.cli.stream import Worker
+    from assay.errors import Fault
+    from assay.running.dataset import Dataset
     from assay.running.journal import Journal
     from assay.running.runner import Settings, Work
     from assay.running.workflow import Workflow
 
 DEFAULT_WORKFLOW = "workflow.yaml"
 DEFAULT_FOLDER = "assay-runs"
+IN_MEMORY = 256 * 1024 * 1024
+"""Bytes of grades that wait in memory for the end of the run."""
 
 
 def run(verb: str, argv: list[str]) -> int:
@@ -60,21 +67,21 @@ def run(verb: str, argv: list[str]) -> int:
     if not options.resume:
         _folder(folder)
         _remember(options, settings, folder)  # before the journal: whoever finds a journal finds how to go on
-    with Journal(path, Header.of(workflow, dataset, settings)) as journal:
+    evidence = os.path.join(folder, "runs.jsonl")
+    options.files, options.output = [evidence], sinks
+    with Grading(options) as grading, Journal(path, Header.of(workflow, dataset, settings)) as journal:
         _say(f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}: {len(work):,} runs, {workflow.profile_why}; work folder {folder}")
         if len(journal):
             _say(f"{len(journal):,} of them are finished and not repeated")
         try:
-            _execute(options, workflow, dataset, settings, work, journal)
+            graded = _execute(options, workflow, dataset, settings, work, journal, grading)
         except KeyboardInterrupt:
             _say(f"{len(journal):,} of {len(work):,} runs are finished and kept; `assay run --resume {folder}` goes on")
             raise
-        evidence = os.path.join(folder, "runs.jsonl")
         with atomic_write(evidence) as stream:
-            for one in journal.runs(work):
-                stream.write(one + b"\n")
-    options.files, options.output = [evidence], sinks
-    code = grade_files(options)
+            for one in work:
+                stream.write(journal.run(one.run_id) + b"\n")
+        code = grading.finish(graded)
     if settings.repeat > 1:
         _repeats(options, evidence, folder)
     return code
@@ -178,38 +185,64 @@ def choice_is_sound(options: argparse.Namespace, workflow: Workflow) -> None:
     grader.scorecard(empty)
 
 
-def _execute(options: argparse.Namespace, workflow: Workflow, dataset: Any, settings: Settings, work: list[Work], journal: Journal) -> None:
+def _execute(
+    options: argparse.Namespace, workflow: Workflow, dataset: Dataset, settings: Settings, work: list[Work], journal: Journal, grading: Grading
+) -> Iterator[Piece | list[Fault]]:
+    """Run what is left, and give the grades of all in the order of the work. Each run is graded when it is over, while others still wait for their models."""
     from assay.running.after import after_of
     from assay.running.runner import Runner
 
     left = [one for one in work if one.run_id not in journal]
-    if not left:
-        return
-    progress = Progress(len(left), workflow.id, unit="runs")
-    with _events(options) as (tell, judged), _stdout_is_ours():
+    ready: dict[str, Piece | list[Fault]] = {}
+    kept = 0
+    with _events(options) as file:
+        worker = grading.worker() if file is None else grading.worker(file.judged)
+        runner = Runner(workflow, dataset, settings, keep=lambda made: keep(made), tell=None if file is None else file.tell, after=after_of(workflow))
+        progress = Progress(len(left), workflow.id, unit="runs")
 
         def keep(made: dict[str, Any]) -> None:
+            nonlocal kept
             journal.put(made)
-            judged(made)
+            piece = worker.document(Document(made, options.files[0]))
+            if file is not None:
+                if isinstance(piece, list):
+                    file.refused(made["run_id"], piece)
+                else:
+                    piece = piece._replace(outputs=piece.outputs[:-1])
+            kept += sum(map(len, piece.outputs)) if isinstance(piece, Piece) else 0
+            if kept < IN_MEMORY:  # what does not fit is graded again at the end, from the journal
+                ready[made["run_id"]] = piece
             progress.add(1)
 
         try:
-            asyncio.run(Runner(workflow, dataset, settings, keep=keep, tell=tell, after=after_of(workflow)).run(left))
+            with _stdout_is_ours():
+                asyncio.run(runner.run(left))
         finally:
             progress.end()
+    return _graded(work, journal, ready, grading.worker(), options.files[0])
+
+
+def _graded(work: list[Work], journal: Journal, ready: dict[str, Piece | list[Fault]], worker: Worker, evidence: str) -> Iterator[Piece | list[Fault]]:
+    for number, one in enumerate(work, 1):
+        piece = ready.pop(one.run_id, None)
+        if piece is None:
+            parsed = parse_line(journal.run(one.run_id), evidence, number)
+            if parsed is None:
+                continue
+            piece = worker.document(parsed)
+        yield piece
 
 
 @contextmanager
-def _events(options: argparse.Namespace) -> Iterator[tuple[Any, Callable[[dict[str, Any]], None]]]:
-    """Whoever is told of events, and who is told of a finished run: with --events, each run's story goes to a file, its evaluation at the end."""
+def _events(options: argparse.Namespace) -> Iterator[EventFile | None]:
+    """Where the story of each run goes as it happens, if --events asks for it."""
     if options.events is None:
-        yield None, lambda _run: None
+        yield None
         return
     from assay.cli.events import EventFile
-    from assay.cli.grade import choice_of
 
-    with EventFile(options.events, choice_of(options).grader()) as file:
-        yield file.tell, file.judged
+    with EventFile(options.events) as file:
+        yield file
 
 
 @contextmanager

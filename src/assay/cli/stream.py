@@ -237,8 +237,9 @@ def grade_stream(
     spool_limit: int | None,
     keep_going: bool,
     jobs: int,
+    found: Iterable[Piece | list[Fault]] | None = None,
 ) -> Totals:
-    """Grade every document of the files. Each sink is a path and its format; `spool` takes what standard output will show."""
+    """Grade every document of the files, or take what was `found` already. Each sink is a path and its format; `spool` takes what standard output will show."""
     from assay.reports.documents import FORMATS
 
     totals = Totals(choice.grader().rules.policy)
@@ -252,29 +253,29 @@ def grade_stream(
             stream = stack.enter_context(atomic_write(path))
             stream.write(form.head())
             streams.append((stream, form, form.onto(stream)))
-        for found in _graded(files, choice, formats, jobs):
+        for piece in _graded(files, choice, formats, jobs) if found is None else found:
             totals.documents += 1
-            if isinstance(found, list):
-                totals.add_faults(found)
+            if isinstance(piece, list):
+                totals.add_faults(piece)
                 continue
-            if found.digest in seen:
-                fault = Fault(f"the run id {found.run_id!r} appears more than once.", code="FIL-007", file=found.file, line=found.line, path="run_id")
+            if piece.digest in seen:
+                fault = Fault(f"the run id {piece.run_id!r} appears more than once.", code="FIL-007", file=piece.file, line=piece.line, path="run_id")
                 totals.add_faults([fault])
                 continue
-            seen.add(found.digest)
+            seen.add(piece.digest)
             first = totals.graded == 0
-            totals.letters[found.grade] += 1
-            totals.passed += found.passed
-            if not found.passed and totals.first_failed is None:
-                totals.first_failed = found.run_id
+            totals.letters[piece.grade] += 1
+            totals.passed += piece.passed
+            if not piece.passed and totals.first_failed is None:
+                totals.first_failed = piece.run_id
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
             if spool_limit is None or spooled < spool_limit:
                 if not first and spool_joint:
                     spool.write(spool_joint)
-                spool.write(found.outputs[0])
+                spool.write(piece.outputs[0])
                 spooled += 1
-            for (_, form, sink), data in zip(streams, found.outputs[1:], strict=True):
+            for (_, form, sink), data in zip(streams, piece.outputs[1:], strict=True):
                 if not first:
                     sink.write(form.joint())
                 sink.write(data)

@@ -12,11 +12,10 @@ from assay.errors import InputError, UsageError
 from assay.linelog import LineLog, Place, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from assay.running.dataset import Dataset
-    from assay.running.runner import Settings, Work
+    from assay.running.runner import Settings
     from assay.running.workflow import Workflow
 
 FORMAT = "assay.run-journal/1"
@@ -81,12 +80,9 @@ class Journal:
         """Keep a finished run."""
         self._places[run["run_id"]] = self._log.append(run)
 
-    def runs(self, work: Sequence[Work]) -> Iterator[bytes]:
-        """The finished runs as JSON, in the order of the work."""
-        for one in work:
-            place = self._places.get(one.run_id)
-            if place is not None:
-                yield self._log.raw(place)
+    def run(self, run_id: str) -> bytes:
+        """A finished run as JSON, as it was written."""
+        return self._log.raw(self._places[run_id])
 
     def _take(self, tree: dict[str, Any], place: Place, number: int) -> None:
         if number > 1:
@@ -106,20 +102,6 @@ class Journal:
                     where=self.path,
                     fix="Run it again with what it was begun with, or begin a new run in another folder.",
                 )
-
-
-def read_header(path: str) -> dict[str, Any]:
-    """The first line of a journal, to go on with the same name and clock."""
-    from assay.linelog import checked
-
-    try:
-        with open(path, "rb") as stream:
-            tree = checked(stream.readline(1024 * 1024))
-    except OSError as error:
-        raise UsageError("RUN-005", f"there is no run to go on with: {error.strerror}.", where=path) from None
-    if tree is None or tree.get("journal") != FORMAT:
-        raise InputError("RUN-005", f"is no journal of a run: its first line does not say {FORMAT}.", where=path)
-    return tree
 
 
 def _short(value: Any) -> str:

@@ -131,16 +131,18 @@ class Runner:
             task = Task(work.run_id, work.attempt, _decode(canonical(work.sample.inputs)))
             outputs: dict[str, Any] | None = None
             again = True
+            limit = asyncio.timeout(self._timeout)
             try:
                 try:
-                    async with asyncio.timeout(self._timeout):
+                    async with limit:
                         found = await self._plan.run(self._plan, task, record)
                     status, error = "success", ""
                 except Unfinished as failed:
                     found, status, error = failed.outputs, failed.status, str(failed)
                 outputs, again = self._checked(found), False
-            except TimeoutError:
-                status, error = "timeout", f"it was not done after {self._timeout:g} s"
+            except TimeoutError as failed:
+                late = limit.expired()  # the workflow may raise one of its own
+                status, error = ("timeout", f"it was not done after {self._timeout:g} s") if late else ("error", said(failed))
             except CallFailed as failed:
                 status, error, again = failed.status, str(failed), failed.again
             except AssayError as failed:

@@ -83,14 +83,34 @@ class Iterations(_Part, frozen=True):
 
 
 class Repository(_Part, frozen=True):
-    """The git repository that a code-repair workflow patches, and the tests that judge the patch. Names of fields of the sample may stand for each."""
+    """The tree that a code-repair workflow patches, and the tests that judge the patch: see `repair`.
+
+    A text in the place of a list of tests names the field of the sample that holds it. No such field, nor `test_patch`, is ever an input.
+    """
 
     path: str
+    """A folder, from the workflow file: a plain tree, or a git repository."""
+    path_from: str | None = None
+    """The field of the sample that names a folder below `path`, where each sample has a tree of its own."""
+    base: str | None = None
+    """The revision that is patched, where the folder is a git repository; without one, the files as they stand there."""
+    base_from: str | None = "base"
+    """The field of the sample that names a revision of its own."""
     patch: str = "patch"
+    """The output that holds the patch."""
     fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105 - a field's name
     pass_to_pass: list[str] | str = "pass_to_pass"  # noqa: S105
-    command: list[str] = field(default_factory=lambda: ["{python}", "-m", "unittest", "{test}"])
+    test_patch: str = "test_patch"
+    """The field of the sample with tests that the workflow does not see, as a patch; laid over the tree in the sandbox only."""
+    command: list[str] | Literal["unittest", "pytest"] = "unittest"
+    """How one test is run: a runner by its name, or words with `{test}`, and perhaps `{python}` and `{report}`, in them."""
     restore: list[str] = []
+    """Files and folders that a patch cannot change: they are the original ones when the tests run."""
+    readable: list[str] = []
+    """Folders beside the tree that tests may read, as a virtual environment; from the workflow file."""
+    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = 60
+    """For one run of one test."""
+    memory_mb: Positive = 1024
 
 
 class Scorer(_Part, frozen=True):

@@ -1,0 +1,289 @@
+"""What the adapters of agent frameworks have in common: the rules by which a framework's own events become evidence.
+
+A framework says that a unit of work begins and ends, that a model answers, that a tool ran. What is a step, an agent, a retry, a handoff and a valid call is
+decided here, once, so that the same workflow gives the same evidence in every framework (W-083):
+
+- a step is an outermost unit of a workflow (a node, an executor); what runs inside it belongs to it;
+- an agent is a step that asks a model, or one that the workflow file lists as such;
+- a retry is a unit that failed and was begun again: the same step, or a model or agent inside it;
+- a handoff is work that comes to one agent from another, straight or through steps that are no agents;
+- a call is valid if the framework accepted its arguments and they keep the schema that the model was shown. A call that nobody carried out is a call.
+"""
+
+from __future__ import annotations
+
+import threading
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.scoring.contract import contract_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from assay.running.recorder import OpenStep, Recorder
+
+BROKEN = "the arguments break the tool's schema"
+UNKNOWN = "no tool of this name was offered"
+NOT_RUN = "the tool was not run"
+
+
+class Asked(NamedTuple):
+    """A tool call that a model asked for. `arguments` is None where they cannot be read."""
+
+    name: str
+    arguments: Any
+    call_id: str | None
+
+
+class Answer(NamedTuple):
+    """What a model answered, and what it used; None where nobody said."""
+
+    model: str | None
+    tokens: int | None
+    cost_usd: Any = None
+    calls: Sequence[Asked] = ()
+    offered: Mapping[str, Any] | None = None
+    """The tools that the model was shown, with the JSON Schema of each; None where nobody knows."""
+
+
+class Ran(NamedTuple):
+    """A tool that ran, or that the framework refused to run because of its arguments."""
+
+    name: str
+    arguments: Any
+    call_id: str | None
+    error: str | None = None
+    refused: bool = False
+
+
+class _Followed:
+    """A step with what is known of it beside the evidence."""
+
+    __slots__ = ("broken", "costs", "failed", "sources", "step", "tokens")
+
+    def __init__(self, step: OpenStep, sources: Sequence[_Followed]) -> None:
+        self.step = step
+        self.sources = sources
+        self.failed: tuple[str, str] | None = None
+        self.broken: set[Hashable] = set()
+        self.tokens: list[int | None] = []
+        self.costs: list[Any] = []
+
+
+class _Waiting(NamedTuple):
+    call: Asked
+    step: str | None
+    offered: Mapping[str, Any] | None
+
+
+class Trail:
+    """One run of a workflow, followed from the outside. It may be used from several threads; after `close` it hears nothing more.
+
+    >>> from assay.running.recorder import Recorder
+    >>> record = Recorder(clock=None)
+    >>> trail = Trail(record, agents=None)
+    >>> trail.begins("1", "planner"); trail.speaks("1", None); trail.answers("1", Answer("m-1", 12)); trail.ends("1")
+    >>> trail.begins("2", "writer", sources=["1"]); trail.speaks("2", None); trail.fails("2", "lost"); trail.begins("2", "writer"); trail.ends("2")
+    >>> trail.close(interrupted=False)
+    >>> record.evidence()["handoffs"], [(step.name, step.retries) for step in record.steps]
+    ([{'from': 'planner', 'to': 'writer'}], [('planner', 0), ('writer', 1)])
+    """
+
+    def __init__(self, record: Recorder, *, agents: frozenset[str] | None) -> None:
+        self._record = record
+        self._agents = agents
+        self._lock = threading.RLock()
+        self._followed: dict[str, _Followed] = {}
+        self._waiting: list[_Waiting] = []
+        self._found: list[list[tuple[str | None, str | None]]] = []
+        self._closed = False
+        record.watched("tool_calls")
+
+    # --- steps -----------------------------------------------------------------------------------------------------------------------
+
+    def begins(self, key: str, name: str, *, sources: Iterable[str] = (), agent: str | None = None) -> None:
+        """A step begins, because of the steps in `sources`. One that failed before and begins again is the same step, tried again."""
+        with self._lock:
+            if self._closed:
+                return
+            known = self._followed.get(key)
+            if known is not None:
+                known.step.retry()
+                known.failed = None
+                known.broken.clear()
+                return
+            named = agent if self._agents is None else name if name in self._agents else None
+            step = self._record.begin(name, agent=named)
+            self._followed[key] = _Followed(step, [self._followed[one] for one in sources if one in self._followed])
+            if named is not None:
+                self._hand_on(self._followed[key])
+
+    def ends(self, key: str) -> None:
+        """A step ends well."""
+        with self._lock:
+            known = self._open(key)
+            if known is not None:
+                known.step.end()
+
+    def fails(self, key: str, error: str, *, cancelled: bool = False) -> None:
+        """A step failed. It stays open, for it may begin again."""
+        with self._lock:
+            known = self._open(key)
+            if known is not None:
+                known.failed = ("cancelled" if cancelled else "error", error)
+
+    def speaks(self, key: str, agent: str | None) -> None:
+        """A step asks a model, so it is an agent's: `agent`, or the step's own name. The first to speak gives the name."""
+        with self._lock:
+            known = self._open(key)
+            if known is not None and known.step.agent is None and self._agents is None:
+                known.step.agent = agent or known.step.name
+                self._hand_on(known)
+
+    def _hand_on(self, known: _Followed) -> None:
+        """Write down from which agents the work came."""
+        to = known.step.agent
+        for source in dict.fromkeys(_agents_before(known)):
+            if to is not None and source != to:
+                self._record.handoff(source, to)
+
+    def _open(self, key: str) -> _Followed | None:
+        known = None if self._closed else self._followed.get(key)
+        return None if known is None or known.step.over else known
+
+    # --- models ----------------------------------------------------------------------------------------------------------------------
+
+    def tries(self, key: str, unit: Hashable) -> None:
+        """A model or an agent is asked inside a step. If the same unit broke before, this is a retry."""
+        with self._lock:
+            known = self._open(key)
+            if known is not None and unit in known.broken:
+                known.broken.discard(unit)
+                known.step.retry()
+
+    def breaks(self, key: str, unit: Hashable) -> None:
+        """A model or an agent failed inside a step."""
+        with self._lock:
+            known = self._open(key)
+            if known is not None:
+                known.broken.add(unit)
+
+    def answers(self, key: str, answer: Answer) -> None:
+        """A model answered. One answer of unknown use makes the step's use unknown, not smaller."""
+        with self._lock:
+            known = self._open(key)
+            if known is None:
+                return
+            known.tokens.append(answer.tokens)
+            known.costs.append(answer.cost_usd)
+            step = known.step
+            step.model = answer.model or step.model
+            step.tokens = None if None in known.tokens else sum(one for one in known.tokens if one is not None)
+            step.cost_usd = None
+            if None not in known.costs:
+                for cost in known.costs:
+                    step.used(cost_usd=cost)
+            self._waiting += [_Waiting(call, step.name, answer.offered) for call in answer.calls]
+
+    # --- tools -----------------------------------------------------------------------------------------------------------------------
+
+    def runs(self, key: str | None, ran: Ran) -> None:
+        """A tool ran. Its arguments are those the model wrote, where a model asked for it: a framework may have filled some in."""
+        with self._lock:
+            if self._closed:
+                return
+            asked = self._take(ran)
+            known = self._followed.get(key) if key is not None else None
+            arguments = ran.arguments if asked is None or asked.call.arguments is None else asked.call.arguments
+            schema = None if asked is None or asked.offered is None else asked.offered.get(ran.name)
+            valid = False if ran.refused else _keeps(schema, arguments, otherwise=True)
+            self._record.tool(
+                ran.name, {} if arguments is None and not ran.refused else arguments, step=known.step.name if known is not None else None, valid=valid,
+                error=BROKEN if ran.refused else ran.error,
+            )  # fmt: skip
+
+    def refuses(self, key: str, call_id: str) -> None:
+        """The framework refused the arguments of a call, and told only the model so."""
+        with self._lock:
+            waiting = next((one for one in self._waiting if one.call.call_id == call_id), None)
+            if waiting is not None:
+                self.runs(key, Ran(waiting.call.name, waiting.call.arguments, call_id, refused=True))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a model asked for a call that nobody has carried out yet."""
+        return bool(self._waiting)
+
+    def _take(self, ran: Ran) -> _Waiting | None:
+        """The request that a tool's run answers: by its id; without one, the first of that name."""
+        for index, one in enumerate(self._waiting):
+            if one.call.name == ran.name and (ran.call_id is None or one.call.call_id in (ran.call_id, None)):
+                return self._waiting.pop(index)
+        return None
+
+    def _left(self) -> None:
+        """Calls that were asked for and never made: a tool that does not exist, arguments that were refused, an end before it."""
+        for one in self._waiting:
+            unknown = one.offered is not None and one.call.name not in one.offered
+            schema = None if unknown or one.offered is None else one.offered[one.call.name]
+            valid = False if unknown or isinstance(one.call.arguments, str) else _keeps(schema, one.call.arguments, otherwise=None)
+            error = UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN
+            self._record.tool(one.call.name, one.call.arguments, step=one.step, valid=valid, error=error)
+        self._waiting.clear()
+
+    # --- passages and the end --------------------------------------------------------------------------------------------------------
+
+    def finds(self, passages: Sequence[tuple[str | None, str | None]]) -> None:
+        """A search found these: the id and the text of each, the best first. The same search done again, by a retry, found nothing more."""
+        with self._lock:
+            listed = [(name, text) for name, text in passages]
+            if not self._closed and listed not in self._found:
+                self._found.append(listed)
+
+    def close(self, *, interrupted: bool) -> None:
+        """The run is over. A step that failed for good ends so; where the run was interrupted, open steps are left to whoever interrupted it."""
+        with self._lock:
+            if self._closed:
+                return
+            self._left()
+            for known in self._followed.values():
+                if known.failed is not None and not (interrupted and known.failed[0] == "cancelled"):
+                    known.step.end(known.failed[0], error=known.failed[1])
+            for place, (name, text) in enumerate(_once(self._found), start=1):
+                self._record.retrieved(name, text, rank=place if len(self._found) == 1 else None)
+            self._closed = True
+
+
+def _agents_before(known: _Followed) -> Iterator[str]:
+    """The agents that a step's work came from, seen through steps that are no agents."""
+    seen: set[int] = set()
+    waiting = list(known.sources)
+    while waiting:
+        one = waiting.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if one.step.agent is not None:
+            yield one.step.agent
+        else:
+            waiting += one.sources
+
+
+def _keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
+    """Whether arguments keep a schema; `otherwise` where there is no schema that can be read."""
+    if not isinstance(schema, dict | bool):
+        return otherwise
+    verdict = contract_fault(schema, {} if arguments is None else arguments).passed
+    return otherwise if verdict is None else verdict
+
+
+def _once(found: Iterable[Sequence[tuple[str | None, str | None]]]) -> Iterator[tuple[str, str | None]]:
+    """Each passage once. One without an id is known by its text."""
+    seen: set[str] = set()
+    for search in found:
+        for given, text in search:
+            name = given or (None if text is None else f"text:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}")
+            if name is not None and name not in seen:
+                seen.add(name)
+                yield name, text
