@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import jsonschema_rs
 import pytest
 
 from assay.reports.schemas import SCHEMAS
+from assay.running.repair import lacking
 from conftest import ROOT
 
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
@@ -36,7 +38,9 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
     done, folder = demo
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["decisions.json", "exam.json", "grades.json", "judge.html", "report.html", "tool-reports.json"]
+    files = ["decisions.json", "exam.json", "grades.json", "judge.html", "repair", "report.html", "tool-reports.json"]
+    assert sorted(path.name for path in folder.iterdir()) == files
+    assert sorted(path.name for path in (folder / "repair").iterdir()) == ["grades.json", "journal.jsonl", "runs.jsonl"]
     assert "out/report.html" in done.stdout
     assert "out/grades.json" in done.stdout
 
@@ -90,7 +94,8 @@ def test_the_demo_says_the_same_twice_and_as_json(demo: Any, assay: Any, tmp_pat
     assert found["results"] == _results(demo[1])
     assert (found["summary"]["n"], found["summary"]["scoringSystem"], found["summary"]["gradingSystem"]) == (15, "scoringSystem/1.0.0", "gradingSystem/1.0.0")
     assert (tmp_path / "out" / "grades.json").read_bytes() == (demo[1] / "grades.json").read_bytes()
-    assert (tmp_path / "out" / "report.html").read_bytes() == (demo[1] / "report.html").read_bytes()
+    for name in ("report.html", "repair/runs.jsonl", "repair/grades.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (demo[1] / name).read_bytes()
 
 
 def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_path: Path) -> None:
@@ -159,3 +164,48 @@ def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_relea
     assert card["biases"]["position"]["lost"] == 0
     assert [decision["outcome"] for decision in found["decisions"]] == ["reject", "promote"]
     assert found["decisions"][0]["comparison"]["superior"] is True, "better on average, and still not to ship"
+
+
+def _table(text: str) -> dict[str, list[str]]:
+    """The lines on the issues, cut into their columns."""
+    return {line.split()[0]: re.split(r"  +", line.strip()) for line in text.splitlines() if line.startswith("  shed-")}
+
+
+@pytest.mark.req("W-058")
+def test_the_demo_repairs_code_for_real_and_tells_each_issue_with_its_reason(demo: Any) -> None:
+    why = lacking()
+    if why and os.environ.get("CI") != "true":
+        pytest.skip(why)
+    table = _table(demo[0].stdout)
+    assert [table[name][1:6] for name in sorted(table)] == [
+        ["yes", "2 of 2", "2 of 2", "kept", "B"],
+        ["yes", "1 of 1", "2 of 2", "kept", "A"],
+        ["yes", "1 of 1", "1 of 3", "kept", "F"],
+        ["no", "unknown", "unknown", "unknown", "F"],
+        ["yes", "1 of 1", "2 of 2", "VIOLATED", "F"],
+        ["yes", "1 of 2", "2 of 2", "kept", "F"],
+    ]
+    reasons = {"shed-1": "every gate holds", "shed-3": "test_as_written", "shed-4": "patch failed", "shed-5": "outside", "shed-6": "'Ada' != 'Ben'"}
+    for name, words in reasons.items():
+        assert words in table[name][6]
+    document = json.loads((demo[1] / "repair" / "grades.json").read_text())
+    assert [error.message for error in jsonschema_rs.Draft202012Validator(SCHEMAS["grades"]).iter_errors(document)] == []
+    assert not os.path.exists("/usr/shed-usage.log"), "what one of the patches tries to write"
+
+
+@pytest.mark.parametrize("tools", [(), ("git",)])
+def test_without_git_or_a_sandbox_the_demo_says_so_and_nothing_passes_that_was_not_run(assay: Any, tmp_path: Path, tools: tuple[str, ...]) -> None:
+    (tmp_path / "bin").mkdir()
+    for tool in tools:
+        found = shutil.which(tool)
+        if found is None:
+            pytest.skip(f"{tool} is not installed")
+        (tmp_path / "bin" / tool).symlink_to(found)
+    done = assay("demo", "--out", "out", env={"PATH": str(tmp_path / "bin")})
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("No code runs here") == 1
+    assert f"apt-get install {'bubblewrap' if tools else 'git'}" in done.out
+    table = _table(done.out)
+    assert {cells[5] for cells in table.values()} == {"F"}
+    assert {cells[4] for cells in table.values()} == {"unknown"}
+    assert {cells[1] for cells in table.values()} == ({"yes", "no"} if tools else {"unknown"})

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from assay.cli.repairing import make_job, repair
 from assay.errors import InputError, NotEnoughEvidence
 from assay.records.evidence import Run
 from assay.records.reading import read_record
+from assay.running.mending import make_job, repair
 from assay.sandbox import Limits, available
 from assay.scoring.metrics.patches import apply_patch
 from documents import run

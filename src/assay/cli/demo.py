@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.cli import demo_judge, demo_release
+from assay.cli import demo_judge, demo_release, demo_run
 from assay.cli import options as opt
 from assay.errors import ExitCode, InputError
 from assay.exams.answers import read_answers
@@ -74,6 +74,8 @@ def run(verb: str, argv: list[str]) -> int:
     written.append(os.path.join(options.out, "decisions.json"))
     with atomic_write(written[-1]) as stream:
         stream.write(pretty({"decisions": decisions}))
+    repairs = demo_run.repaired(os.path.join(EXAMPLES, "repair"), os.path.join(options.out, "repair"), now="2026-11-15T10:00:00Z")
+    written.append(repairs["grades"])
     if options.json:
         opt.print_json(
             {
@@ -85,6 +87,7 @@ def run(verb: str, argv: list[str]) -> int:
                 "tools": tools,
                 "exam": exam,
                 "decisions": decisions,
+                "repairs": repairs,
                 "judge": card,
                 "written": written,
             }
@@ -93,6 +96,7 @@ def run(verb: str, argv: list[str]) -> int:
     _tell(groups, grader, block, tools, exam)
     demo_judge.tell(card, on=opt.colour())
     demo_release.tell(decisions, on=opt.colour())
+    demo_run.tell(repairs, on=opt.colour())
     _tell_where(written)
     return ExitCode.PASSED
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from assay.pipeline import Graded
+    from assay.reports.exporting import Outbox
 
 SMALL = 256 * 1024
 SHOWN = 50
@@ -49,6 +50,7 @@ def _grade(argv: list[str]) -> int:
     made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
     add_store(made)
+    add_exporter(made)
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
     signal.signal(signal.SIGTERM, interrupt)
@@ -86,6 +88,9 @@ class Grading:
             if self._keeping is not None:
                 self._choice = self._keeping.choice
                 self._sinks.append((self._keeping.path, format_of(self._keeping.path)))
+            self._outbox = _outbox(self._options, stack)
+            if self._outbox is not None:
+                self._sinks.append((self._outbox.path, format_of(self._outbox.path)))
             self._stack = stack.pop_all()
         return self
 
@@ -125,6 +130,8 @@ class Grading:
             raise
         if self._keeping is not None and not stopped:
             self._keeping.store()
+        if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
+            sys.stderr.write(f"assay: {printable(warning)}\n")
         if options.json:
             _print_document(self._spool if not stopped else None, totals)
         elif not stopped:
@@ -139,6 +146,21 @@ class Grading:
         if not totals.graded:
             raise NotEnoughEvidence("FIL-005", "there is nothing to grade.", where=", ".join(options.files), fix="An empty input never passes.")
         return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+
+
+def add_exporter(made: argparse.ArgumentParser) -> None:
+    """The option that sends grades to whoever watches."""
+    made.add_argument(
+        "--otlp-endpoint", metavar="URL", help="also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default: $OTEL_EXPORTER_OTLP_ENDPOINT)"
+    )
+
+
+def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
+    if not (options.otlp_endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")):
+        return None
+    from assay.reports.exporting import Outbox
+
+    return Outbox.of(options.otlp_endpoint, stack)
 
 
 class _Summary(NamedTuple):

@@ -11,6 +11,7 @@ from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "the main job on bundled examples: all families graded, a report written"),
     "run": ("run", "run a workflow on a dataset, write down what happened, and grade it"),
+    "import": ("importing", "what another tool wrote, as evidence: OpenTelemetry spans"),
     "grade": ("grade", "runs or scorecards to grades; exit 0 only if all passed"),
     "explain": ("grade", "why this grade, and the smallest change that moves it"),
     "rank": ("compare", "order runs or candidates by the tie-break rules"),

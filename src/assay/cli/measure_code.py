@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.measuring import check_outputs, finish, make_parser, read_ks, shown, trees
 from assay.cli.progress import Progress
-from assay.cli.repairing import Job, Repair, make_job, repair
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files import open_input
+from assay.running.mending import Job, Repair, make_job, repair
 from assay.sandbox import Limits, check_solution, require, verdict
 from assay.scoring.metrics.outcomes import summarise
 from assay.scoring.metrics.passk import Task, report
@@ -213,7 +213,11 @@ def measure_repair(argv: list[str]) -> int:
     )
     made.add_argument("--tree", metavar="DIR", help="the tree the patch is for; it is only read, and .git is left out")
     made.add_argument("--patch", metavar="FILE", help="a unified diff as git writes it")
-    made.add_argument("--test-command", metavar="CMD", help="how one test is run, without a shell: {test} is the test, {python} the interpreter of assay")
+    made.add_argument(
+        "--test-command",
+        metavar="CMD",
+        help="how one test is run, without a shell: {test} is the test, {python} the interpreter of assay; or unittest, or pytest",
+    )
     made.add_argument("--fail-to-pass", metavar="T,...", help="tests that fail without the patch and must pass with it (names with commas: in a .jsonl)")
     made.add_argument("--pass-to-pass", metavar="T,...", help="tests that pass without the patch and must still pass with it")
     made.add_argument("--restore", metavar="PATH,...", help="files and folders that are as in the tree after the patch, so that it cannot change them")

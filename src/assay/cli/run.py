@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.grade import Grading, interrupt
+from assay.cli.grade import Grading, add_exporter, interrupt
 from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
@@ -109,6 +109,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     opt.add_choices(made)
     opt.add_output(made, tuple(FORMATS))
     add_store(made)
+    add_exporter(made)
     made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.set_defaults(keep_going=False, jobs=1)
     return made

@@ -1,0 +1,1 @@
+"""Tools that neighbours lend each other."""

@@ -1,0 +1,19 @@
+"""The importers there are, by the name that `--from` takes, and which of them reads a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.importers import otlp
+
+if TYPE_CHECKING:
+    from assay.importers.importer import Importer
+
+KNOWN: dict[str, Importer] = {found.name: found for found in (otlp.IMPORTER,)}
+HEAD = 64 * 1024
+"""Bytes of a file that are looked at to tell what it is."""
+
+
+def fitting(head: bytes) -> list[Importer]:
+    """The importers that take a file for theirs by its first bytes."""
+    return [found for found in KNOWN.values() if found.fits(head)]

@@ -1,0 +1,147 @@
+"""Grades as OpenTelemetry events: `gen_ai.evaluation.result`, one for the whole grade and one for each criterion.
+
+An event names the policy, the profile and both system versions, and hangs on the trace that the run came from. A score that nobody gave is absent from its
+event, never the 0 that the grade counts it as. How events are sent: `exporting`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from assay.records.grade import Payload
+
+EVENT = "gen_ai.evaluation.result"
+MAX_EXPLANATION = 4000
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+_SPAN_ID = re.compile(r"[0-9a-f]{16}")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Origin(NamedTuple):
+    """The trace that a run came from, and the answer that is evaluated."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    response_id: str | None = None
+
+
+def origin_of(run: Any) -> Origin:
+    """Where a run came from, by its `metadata.otel`, or by its id where that is a trace's."""
+    metadata = run.get("metadata") if isinstance(run, dict) else getattr(run, "metadata", None)
+    told = metadata.get("otel") if isinstance(metadata, dict) else None
+    told = told if isinstance(told, dict) else {}
+    run_id = run.get("run_id") if isinstance(run, dict) else getattr(run, "run_id", None)
+    response = told.get("response_id")
+    return Origin(
+        _matching(_TRACE_ID, told.get("trace_id")) or _matching(_TRACE_ID, run_id),
+        _matching(_SPAN_ID, told.get("span_id")),
+        response if isinstance(response, str) else None,
+    )
+
+
+def _matching(shape: re.Pattern[str], value: Any) -> str | None:
+    return value if isinstance(value, str) and shape.fullmatch(value) and value.strip("0") else None
+
+
+def events(grade: Payload, *, origin: Origin | None = None) -> Iterator[dict[str, Any]]:
+    """The events of one grade as attributes: first the whole, then each criterion in its order."""
+    found = origin if origin is not None else origin_of(grade)
+    shared = {
+        "gen_ai.response.id": found.response_id,
+        "assay.run_id": grade["run_id"],
+        "assay.policy": grade["policy"],
+        "assay.profile": grade.get("profile"),
+        "assay.scoring_system": grade["scoringSystem"],
+        "assay.grading_system": grade["gradingSystem"],
+    }
+    failed = [*grade["hard_gate_failures"], *grade["floor_failures"]]
+    yield _known(
+        {
+            "gen_ai.evaluation.name": "assay",
+            "gen_ai.evaluation.score.value": grade["weighted_score"],
+            "gen_ai.evaluation.score.label": grade["grade"],
+            "gen_ai.evaluation.explanation": " ".join(grade.get("explanation") or [grade["reason"]])[:MAX_EXPLANATION],
+            **shared,
+            "assay.passed": grade["passed"],
+            "assay.failures": failed or None,
+        }
+    )
+    for criterion in grade["criteria"]:
+        missing = criterion["raw_score"] is None
+        label = None if missing else "floor_failed" if criterion["floor_failed"] else "pass"
+        yield _known(
+            {
+                "gen_ai.evaluation.name": criterion["name"],
+                "gen_ai.evaluation.score.value": None if missing else criterion["norm"],
+                "gen_ai.evaluation.score.label": label,
+                "gen_ai.evaluation.explanation": _why(criterion),
+                **shared,
+                "error.type": "missing_score" if missing else None,
+            }
+        )
+
+
+def refusal(run_id: str, code: str, message: str, *, origin: Origin | None = None) -> dict[str, Any]:
+    """The event of a run that could not be graded."""
+    told = {
+        "gen_ai.evaluation.name": "assay",
+        "error.type": code,
+        "gen_ai.evaluation.explanation": message[:MAX_EXPLANATION],
+        "gen_ai.response.id": None if origin is None else origin.response_id,
+        "assay.run_id": run_id,
+    }
+    return _known(told)
+
+
+def _why(criterion: Mapping[str, Any]) -> str:
+    weight = f"weight {criterion['weight']}"
+    if criterion["raw_score"] is None:
+        return f"no score, which counts as 0: {criterion.get('missing') or 'nobody gave one'}; {weight}"[:MAX_EXPLANATION]
+    floor = criterion.get("critical_floor")
+    limit = f"; floor {floor['norm']}{' missed' if criterion['floor_failed'] else ''}" if isinstance(floor, dict) and floor.get("norm") is not None else ""
+    return f"raw {_brief(criterion['raw_score'])} by {criterion['formula_id']}{limit}; {weight}"
+
+
+def _brief(value: Any) -> str:
+    return _encode(value).decode()[:200]
+
+
+def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if value is not None}
+
+
+def document(found: Iterable[tuple[Mapping[str, Any], Origin]], *, now_ns: int) -> dict[str, Any]:
+    """Events as an `ExportLogsServiceRequest` in its JSON form."""
+    records = []
+    for attributes, origin in found:
+        record: dict[str, Any] = {
+            "timeUnixNano": str(now_ns),
+            "observedTimeUnixNano": str(now_ns),
+            "severityNumber": 9,
+            "severityText": "INFO",
+            "eventName": EVENT,
+            "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
+        }
+        if origin.trace_id is not None:
+            record["traceId"] = origin.trace_id
+            if origin.span_id is not None:
+                record["spanId"] = origin.span_id
+        records.append(record)
+    about = [{"key": "service.name", "value": {"stringValue": "assay"}}]
+    return {"resourceLogs": [{"resource": {"attributes": about}, "scopeLogs": [{"scope": {"name": "assay"}, "logRecords": records}]}]}
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, list | tuple):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"doubleValue": float(value)}

@@ -1,0 +1,657 @@
+"""Spans as evidence: what each dialect says, each thing counted once, and nothing that is missing passed over."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.cli import importing
+from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.files import Document
+from assay.importers.genai import MAX_SPANS, Span, evidence, meaning
+from assay.importers.importer import Named, Wanted
+from assay.importers.otlp import fits, read, read_spans, run_of, runs
+from assay.importers.protobuf import from_protobuf
+from assay.importers.wire import MAX_TEXT, from_json
+from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.reports.documents import encode
+from tracing import REAL, T, agent, by_trace, chat, executor, node, otlp, protobuf, real, span, tool
+
+WANTED = Wanted(Named("w", "1"), "tool-use", Named("d", "1"))
+
+
+def steps(spans: list[Span], *keys: str) -> list[Any]:
+    return [tuple(step.get(key) for key in keys) if len(keys) > 1 else step.get(keys[0]) for step in evidence(spans).get("steps", [])]
+
+
+# --- the real files -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_same_work_gives_the_same_sums_in_every_dialect(shared: Path, name: str) -> None:
+    for trace in by_trace(real(shared, name)):
+        found = evidence(trace)
+        assert (found["status"], found["tokens"], found["retries"]) == ("success", 40, 0)
+        assert [(call["name"], call.get("valid"), call.get("error")) for call in found["tool_calls"]] == [("add", None, None)]
+        assert "gaps" not in found["metadata"]["otel"]
+        assert "cost_usd" not in found
+
+
+@pytest.mark.req("W-083")
+def test_both_langgraph_dialects_tell_the_same_story(shared: Path) -> None:
+    one, other = (evidence(real(shared, name)) for name in ("langgraph_openinference", "langgraph_traceloop"))
+    for key in ("handoffs", "tool_calls", "tokens", "retries"):
+        assert one[key] == other[key]
+    told = [[(step["name"], step["agent"], step["status"], step.get("tokens")) for step in found["steps"]] for found in (one, other)]
+    assert told[0] == told[1] == [("agent", "agent", "success", 15), ("tools", "tools", "success", None), ("agent", "agent", "success", 25)]
+    assert one["outputs"]["answer"] == other["outputs"]["answer"] == "The sum is 5"
+    assert one["inputs"]["input"] == other["inputs"]["input"] == "2+3?"
+
+
+def test_an_agent_that_repeats_its_models_usage_counts_it_once(shared: Path) -> None:
+    for trace in by_trace(real(shared, "maf_default")):
+        assert steps(trace, "tokens", "model") == [(40, "scripted-1")]
+
+
+def test_a_call_that_is_asked_for_and_carried_out_is_one_call(shared: Path) -> None:
+    found = evidence(by_trace(real(shared, "maf_sensitive"))[0])
+    assert found["tool_calls"] == [{"step": "calc", "name": "add", "arguments": {"a": 2, "b": 3}, "metadata": {"call_id": "c1"}}]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_json_protobuf_and_console_give_the_same_evidence(shared: Path, name: str) -> None:
+    spans = real(shared, name)
+    for trace in by_trace(spans):
+        plain = encode(evidence(trace))
+        as_json = list(from_json(json.loads(json.dumps(otlp(trace), default=float))))
+        as_bytes = list(from_protobuf(protobuf(trace)))
+        assert [one for one in (*as_json, *as_bytes) if not isinstance(one, Span)] == []
+        assert encode(evidence(as_json)) == plain  # type: ignore[arg-type]
+        assert encode(evidence(as_bytes)) == plain  # type: ignore[arg-type]
+
+
+# --- steps, agents, sums ------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_executor_and_the_agent_in_it_are_one_step() -> None:
+    spans = [span(1, name="workflow.run", end=9), executor(2, 1, "write", begin=1, end=8), agent(3, 2, "author", begin=2, end=7), chat(4, 3, begin=3, end=6)]
+    assert steps(spans, "name", "agent", "tokens") == [("write", "author", 15)]
+
+
+def test_an_agent_called_as_a_tool_is_a_step_of_its_own_and_its_tokens_are_its_own() -> None:
+    spans = [
+        agent(1, who="boss", end=20, gen_ai__usage__input_tokens=33, gen_ai__usage__output_tokens=12),
+        chat(2, 1, begin=1, end=2), tool(3, 1, "ask", begin=3, end=9), agent(4, 3, "helper", begin=4, end=8),
+        chat(5, 4, begin=5, end=6), chat(6, 1, begin=10, end=12),
+    ]  # fmt: skip
+    assert steps(spans, "name", "tokens") == [("boss", 30), ("helper", 15)]
+    assert evidence(spans)["tokens"] == 45
+
+
+def test_a_model_wrapped_by_another_instrumentation_is_one_call() -> None:
+    spans = [agent(1), chat(2, 1, tokens=None, begin=1, end=5), chat(3, 2, begin=2, end=4)]
+    found = evidence(spans)
+    assert (found["tokens"], found["metadata"]["otel"]["dropped"]) == (15, {"repeated_spans": 1})
+
+
+def test_a_model_that_nobody_holds_is_a_step() -> None:
+    assert steps([span(1, name="GET /"), chat(2, 1)], "name", "tokens") == [("chat m-1", 15)]
+
+
+def test_a_model_that_does_not_say_its_tokens_leaves_the_sum_unknown() -> None:
+    found = evidence([agent(1), chat(2, 1, begin=1, end=2), chat(3, 1, tokens=None, begin=3, end=4)])
+    assert "tokens" not in found
+    assert "tokens" not in found["steps"][0]
+
+
+def test_what_an_agent_says_it_used_holds_where_its_models_show_less() -> None:
+    spans = [agent(1, gen_ai__usage__input_tokens=100, gen_ai__usage__output_tokens=50), chat(2, 1)]
+    assert evidence(spans)["tokens"] == 150
+
+
+def test_a_run_without_models_has_no_tokens_rather_than_none_used() -> None:
+    found = evidence([span(1, name="workflow.run"), executor(2, 1)])
+    assert "tokens" not in found
+    assert "cost_usd" not in found
+
+
+def test_costs_add_up_exactly() -> None:
+    spans = [agent(1), chat(2, 1, begin=1, end=2, llm__cost__total=0.1), chat(3, 1, begin=3, end=4, llm__cost__total=0.2)]
+    assert evidence(spans)["cost_usd"] == Decimal("0.3")
+
+
+@pytest.mark.parametrize(("error", "status"), [("boom", "error"), ("TimeoutError: 30 s", "timeout"), ("asyncio.CancelledError", "cancelled")])
+def test_a_span_that_failed_is_a_step_that_failed(error: str, status: str) -> None:
+    spans = [span(1, name="workflow.run", error=error), executor(2, 1, error=error)]
+    assert steps(spans, "status", "error") == [(status, error)]
+    assert evidence(spans)["status"] == status
+
+
+def test_a_step_that_is_repeated_after_a_failure_is_retried() -> None:
+    spans = [span(1, name="workflow.run"), executor(2, 1, end=2, error="boom"), executor(3, 1, begin=3, end=5), executor(4, 1, begin=6, end=7)]
+    assert steps(spans, "name", "status", "retries", "duration_ms") == [("plan", "success", 1, 5), ("plan", "success", 0, 1)]
+    assert evidence(spans)["retries"] == 1
+
+
+def test_a_parallel_step_of_the_same_name_is_no_retry() -> None:
+    spans = [span(1, name="workflow.run"), executor(2, 1, end=5, error="boom"), executor(3, 1, begin=3, end=6)]
+    assert steps(spans, "status", "retries") == [("error", 0), ("success", 0)]
+
+
+def test_a_model_that_is_called_again_after_it_failed_counts_as_a_retry_of_its_step() -> None:
+    spans = [agent(1), chat(2, 1, begin=1, end=2, error="429"), chat(3, 1, begin=3, end=4)]
+    assert steps(spans, "status", "retries") == [("success", 1)]
+
+
+def test_a_clock_that_ran_backwards_leaves_the_duration_unknown_and_is_counted() -> None:
+    found = evidence([agent(1, begin=10, end=5), chat(2, 1)])
+    assert "latency_ms" not in found
+    assert "duration_ms" not in found["steps"][0]
+    assert found["metadata"]["otel"]["dropped"]["clock_skew"] == 1
+
+
+def test_a_numeric_text_nan_or_a_monster_is_not_a_number() -> None:
+    for bad in ("11", "NaN", -1, 1.5, True, 10**40, [1], Decimal("NaN")):
+        found = evidence([agent(1), chat(2, 1, tokens=(bad, 4))])  # type: ignore[arg-type]
+        assert "tokens" not in found
+        assert found["metadata"]["otel"]["unreadable"] == ["gen_ai.usage.input_tokens"]
+
+
+def test_an_error_that_only_the_error_type_tells_is_an_error() -> None:
+    assert meaning(tool(1, error__type="ToolException")).error == "ToolException"
+
+
+# --- tool calls ---------------------------------------------------------------------------------------------------------------------------
+
+
+def asking(key: int, parent: int, calls: list[dict[str, Any]], **more: Any) -> Span:
+    told = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}])
+    return chat(key, parent, gen_ai__output__messages=told, **more)
+
+
+def test_calls_with_one_id_twice_are_matched_in_their_order() -> None:
+    spans = [
+        agent(1), asking(2, 1, [{"id": "c1", "name": "add", "arguments": {"a": 1}}], begin=1), tool(3, 1, begin=2, gen_ai__tool__call__id="c1"),
+        asking(4, 1, [{"id": "c1", "name": "add", "arguments": {"a": 2}}], begin=3), tool(5, 1, begin=4, gen_ai__tool__call__id="c1", error="boom"),
+    ]  # fmt: skip
+    found = evidence(spans)["tool_calls"]
+    assert [(call["arguments"], call.get("error")) for call in found] == [({"a": 1}, None), ({"a": 2}, "boom")]
+
+
+def test_a_call_that_nobody_carried_out_is_a_call() -> None:
+    found = evidence([agent(1), asking(2, 1, [{"id": "c9", "name": "delete_all", "arguments": {}}])])["tool_calls"]
+    assert found == [{"step": "calc", "name": "delete_all", "arguments": {}, "metadata": {"call_id": "c9", "executed": False}}]
+
+
+def test_a_call_without_ids_is_matched_by_name() -> None:
+    found = evidence([agent(1), asking(2, 1, [{"name": "add", "arguments": '{"a": 1}'}], begin=1), tool(3, 1, begin=2)])["tool_calls"]
+    assert [(call["name"], call["arguments"]) for call in found] == [("add", {"a": 1})]
+
+
+def test_two_spans_of_one_call_are_one_call() -> None:
+    spans = [agent(1), tool(2, 1, begin=1, end=5), span(3, 2, "tools/call add", begin=2, end=4, mcp__method__name="tools/call", gen_ai__tool__name="add")]
+    assert len(evidence(spans)["tool_calls"]) == 1
+
+
+def test_no_call_is_known_to_be_none_only_where_every_model_says_how_it_ended() -> None:
+    assert "tool_calls" not in evidence([agent(1), chat(2, 1)])
+    assert evidence([agent(1), chat(2, 1, gen_ai__response__finish_reasons=["stop"])])["tool_calls"] == []
+    lost = evidence([agent(1), chat(2, 1, gen_ai__response__finish_reasons=["tool_calls"])])
+    assert (lost["status"], lost["metadata"]["otel"]["gaps"]) == ("error", {"tool_calls_not_seen": 1})
+
+
+def test_only_a_span_that_says_so_makes_a_call_valid() -> None:
+    found = evidence([agent(1), tool(2, 1, assay__tool__valid=True), tool(3, 1, begin=1, assay__tool__valid="yes")])["tool_calls"]
+    assert [call.get("valid") for call in found] == [True, None]
+
+
+def test_arguments_that_python_printed_are_read_and_code_is_not_run() -> None:
+    wrapped = {"input_str": "{'a': 2}", "tags": []}
+    assert meaning(tool(1, gen_ai__tool__call__arguments=json.dumps(wrapped))).arguments == {"a": 2}
+    for bad in ("__import__('os').abort()", "{1: 2}", "(" * 5000, "{'a': 1e999}", "{'a': b'x'}"):
+        assert meaning(tool(1, gen_ai__tool__call__arguments=json.dumps({**wrapped, "input_str": bad}))).arguments is None
+
+
+# --- handoffs and retrieval ---------------------------------------------------------------------------------------------------------------
+
+
+def test_links_tell_who_handed_the_work_on() -> None:
+    spans = [
+        span(1, name="workflow.run", end=9), executor(2, 1, "plan", end=2), span(3, 2, "message.send", end=1),
+        executor(4, 1, "left", begin=3, links=[3]), span(5, 4, "message.send", begin=3), executor(6, 1, "right", begin=3, links=[3]),
+        span(7, 6, "message.send", begin=3), executor(8, 1, "join", begin=5, links=[5, 7]),
+    ]  # fmt: skip
+    told = [(handoff["from"], handoff["to"]) for handoff in evidence(spans)["handoffs"]]
+    assert told == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+
+
+FAN = """
+import asyncio, sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stdout)))
+trace.set_tracer_provider(provider)
+from agent_framework import WorkflowBuilder, WorkflowContext, executor
+from agent_framework.observability import enable_instrumentation
+enable_instrumentation()
+
+@executor(id="plan")
+async def plan(text: str, ctx: WorkflowContext[str]) -> None:
+    await ctx.send_message(text)
+
+@executor(id="left")
+async def left(text: str, ctx: WorkflowContext[str]) -> None:
+    await ctx.send_message("L" + text)
+
+@executor(id="right")
+async def right(text: str, ctx: WorkflowContext[str]) -> None:
+    await ctx.send_message("R" + text)
+
+@executor(id="join")
+async def join(texts: list[str], ctx: WorkflowContext[None, str]) -> None:
+    if sys.argv[1:] == ["fail"]:
+        raise ValueError("no")
+    await ctx.yield_output(" ".join(texts))
+
+built = WorkflowBuilder(start_executor=plan).add_fan_out_edges(plan, [left, right]).add_fan_in_edges([left, right], join).build()
+try:
+    asyncio.run(built.run("hi"))
+except ValueError:
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["well", "fail"])
+def test_a_real_workflow_of_agent_framework_tells_its_steps_and_handoffs_and_loses_none_unseen(tmp_path: Path, ending: str) -> None:
+    pytest.importorskip("agent_framework", reason="agent-framework-core is not installed: pip install 'assay[agent-framework]'")
+    done = subprocess.run([sys.executable, "-c", FAN, ending], capture_output=True, check=True, timeout=120)
+    (tmp_path / "spans.txt").write_bytes(done.stdout)
+    found = read([str(tmp_path / "spans.txt")], WANTED)
+    assert found.dropped["traces_without_a_run"] == 1  # that of building the workflow
+    (told,) = found.runs
+    edges = [(handoff["from"], handoff["to"]) for handoff in told["handoffs"]]
+    assert edges == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+    assert [(step["name"], step["agent"]) for step in told["steps"]] == [(name, name) for name in ("plan", "left", "right", "join")]
+    assert told["status"] == ("success" if ending == "well" else "error")
+    assert told["steps"][-1]["status"] == told["status"]
+    spans = [one for one in read_spans(str(tmp_path / "spans.txt")) if one.trace_id == told["run_id"]]
+    for lost in [one for one in spans if meaning(one).kind == "step"]:
+        assert evidence([one for one in spans if one is not lost])["status"] == "error"
+
+
+def graph(*nodes: Span, **more: Any) -> list[Span]:
+    return [span(1, name="LangGraph", end=50, attributes={"openinference__span__kind": "CHAIN", "metadata": {"ls_integration": "langgraph"}}, **more), *nodes]
+
+
+def test_a_join_names_those_it_waited_for() -> None:
+    spans = graph(node(2, 1, "plan"), node(3, 1, "left", 2, begin=2), node(4, 1, "right", 2, begin=2), node(5, 1, "join", 3, ["join:left+right:join"], begin=4))
+    told = [(handoff["from"], handoff["to"]) for handoff in evidence(spans)["handoffs"]]
+    assert told == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+
+
+def test_handoffs_that_cannot_be_told_are_not_known_unless_the_graph_names_its_edges() -> None:
+    nodes = node(2, 1, "left"), node(3, 1, "right"), node(4, 1, "next", 2, begin=4)
+    assert "handoffs" not in evidence(graph(*nodes))
+    known = evidence(graph(*nodes, gen_ai__workflow__edges=["left -> next", "right -> other"]))["handoffs"]
+    assert known == [{"from": "left", "to": "next"}]
+
+
+def test_handoff_spans_are_believed() -> None:
+    spans = [agent(1, who="a"), span(2, 1, "handoff", gen_ai__handoff__from_agent="a", gen_ai__handoff__to_agent="b")]
+    assert evidence(spans)["handoffs"] == [{"from": "a", "to": "b"}]
+
+
+def test_several_agents_without_a_word_on_handoffs_leave_them_unknown() -> None:
+    assert "handoffs" not in evidence([span(1), agent(2, 1, "a"), agent(3, 1, "b", begin=4)])
+    assert evidence([agent(1)])["handoffs"] == []
+
+
+@pytest.mark.parametrize("dialect", ["openinference", "genai"])
+def test_retrieved_passages_are_ranked_and_each_is_there_once(dialect: str) -> None:
+    if dialect == "openinference":
+        more = {"openinference__span__kind": "RETRIEVER", "retrieval.documents.0.document.id": "d1", "retrieval.documents.0.document.content": "It is so.",
+                "retrieval.documents.1.document.content": "No id.", "retrieval.documents.2.document.id": "d1"}  # fmt: skip
+    else:
+        listed = [{"id": "d1", "content": "It is so."}, {"content": "No id."}, {"id": "d1"}]
+        more = {"gen_ai__operation__name": "retrieval", "gen_ai__retrieval__documents": json.dumps(listed)}
+    found = evidence([agent(1), span(2, 1, "search", attributes=more)])
+    assert [(one["rank"], one.get("text")) for one in found["retrieval"]] == [(1, "It is so."), (2, "No id.")]
+    assert found["retrieval"][0]["id"] == "d1"
+    assert found["retrieval"][1]["id"].startswith("text:")
+
+
+def test_a_retrieval_that_does_not_list_its_passages_leaves_them_unknown() -> None:
+    found = evidence([agent(1), span(2, 1, "search", openinference__span__kind="RETRIEVER")])
+    assert "retrieval" not in found
+    assert found["metadata"]["otel"]["dropped"]["retrievals_without_documents"] == 1
+
+
+# --- what is missing ----------------------------------------------------------------------------------------------------------------------
+
+
+def gaps(spans: list[Span]) -> dict[str, int]:
+    found = evidence(spans)
+    assert found["status"] == "error"
+    assert "tokens" not in found
+    told: dict[str, int] = found["metadata"]["otel"]["gaps"]
+    return told
+
+
+def test_what_others_name_and_is_not_there_fails_the_run() -> None:
+    assert gaps([chat(2, 1)]) == {"no_root_span": 1, "missing_parents": 1}
+    assert gaps([agent(1), chat(3, 2)]) == {"missing_parents": 1}
+    assert gaps([span(1, name="workflow.run"), executor(2, 1, links=[77])]) == {"missing_links": 1}
+    assert gaps(graph(node(2, 1, "a"), node(3, 1, "b", 3, begin=4))) == {"missing_supersteps": 1}
+    assert gaps([agent(1, end=None)]) == {"unfinished_roots": 1}
+    assert "spans_in_a_circle" in gaps([agent(1, 2), agent(2, 1)])
+    edge = span(3, 1, "edge_group.process", edge_group__delivery_status="delivered", message__target_id="lost")
+    assert gaps([span(1, name="workflow.run"), executor(2, 1), edge]) == {"messages_without_a_receiver": 1}
+
+
+def test_a_parent_that_is_known_to_be_elsewhere_is_not_missing() -> None:
+    found = evidence([agent(2, 1, remote=True), chat(3, 2)])
+    assert (found["status"], found["metadata"]["otel"]["span_id"]) == ("success", f"{2:016x}")
+
+
+def test_of_two_spans_with_one_id_the_one_that_failed_holds() -> None:
+    for spans in ([agent(1), agent(1, error="boom")], [agent(1, error="boom"), agent(1)]):
+        found = evidence(spans)
+        assert (found["status"], found["metadata"]["otel"]["dropped"]) == ("error", {"duplicate_span_ids": 1})
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_order_of_spans_is_nothing(shared: Path, name: str) -> None:
+    spans = real(shared, name)
+    chance = random.Random(5)
+    first = encode(runs(spans, workflow=WANTED.workflow, dataset=WANTED.dataset)[0])
+    for _ in range(20):
+        chance.shuffle(spans)
+        assert encode(runs(spans, workflow=WANTED.workflow, dataset=WANTED.dataset)[0]) == first
+
+
+_KINDS = st.sampled_from([agent, chat, tool, executor, node, span])
+
+
+@st.composite
+def some_spans(draw: Any) -> list[Span]:
+    made = []
+    for key in range(1, draw(st.integers(2, 9))):
+        begin = draw(st.integers(0, 20))
+        made.append(
+            draw(_KINDS)(
+                key, draw(st.one_of(st.none(), st.integers(1, 9))), begin=begin, end=draw(st.one_of(st.none(), st.integers(0, 25))),
+                error=draw(st.sampled_from([None, None, "boom"])), links=draw(st.lists(st.integers(1, 9), max_size=2)), remote=draw(st.booleans()),
+            )
+        )  # fmt: skip
+    return made + draw(st.lists(st.sampled_from(made), max_size=2)) if made else [agent(1)]
+
+
+@given(some_spans(), st.randoms(use_true_random=False))
+def test_any_spans_in_any_order_give_one_evidence_that_is_a_run(spans: list[Span], chance: random.Random) -> None:
+    first = encode(run_of(spans, WANTED))
+    chance.shuffle(spans)
+    assert encode(run_of(spans, WANTED)) == first
+
+
+@given(st.dictionaries(st.sampled_from([
+    "gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "gen_ai.output.messages", "gen_ai.usage.input_tokens", "llm.cost.total",
+    "metadata", "gen_ai.tool.call.arguments", "output.value", "input.value", "gen_ai.response.finish_reasons", "gen_ai.retrieval.documents", "executor.id",
+    "gen_ai.agent.name", "retrieval.documents.0.document.id", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name", "gen_ai.workflow.edges",
+    "assay.expected", "assay.tags", "assay.tool.valid", "traceloop.entity.output", "graph.node.parent_id", "error.type", "assay.sample_id",
+]), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+    | st.sampled_from(["chat", "execute_tool", "invoke_agent", "LLM", "TOOL", "RETRIEVER", "[{}]", '{"a": [1]}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8,
+), max_size=8), st.booleans())  # fmt: skip
+def test_hostile_attributes_are_read_or_refused_and_never_crash(attributes: dict[str, Any], nested: bool) -> None:
+    spans = [agent(1), span(2, 1, attributes=attributes)] if nested else [span(1, attributes=attributes), chat(2, 1)]
+    try:
+        run = run_of(spans, WANTED)
+    except AssayError:
+        return
+    assert run["run_id"] == T
+
+
+# --- dropping spans -----------------------------------------------------------------------------------------------------------------------
+
+
+def gradable(trace: list[Span], expected: dict[str, Any], rules: list[list[str]]) -> list[Span]:
+    """The trace with all that its maker can say, so that it passes every gate."""
+    told = {"assay.required_outputs": [], "assay.required_inputs": [], "assay.output_schema": json.dumps({}), "assay.forbidden_tools": ["delete_all"],
+            "assay.expected": json.dumps(expected), "assay.handoff_rules": rules, "assay.outputs": json.dumps({"answer": "5"})}  # fmt: skip
+    made = []
+    for one in trace:
+        valid = {"assay.tool.valid": True} if meaning(one).kind == "tool" else {}
+        outputs = {"assay.outputs": told["assay.outputs"]} if one.parent_id is None else {}
+        resource = {key: value for key, value in told.items() if key != "assay.outputs"}
+        made.append(one._replace(attributes={**one.attributes, **valid, **outputs}, resource=resource))
+    return made
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_dropping_spans_never_makes_a_grade_better(shared: Path, name: str) -> None:
+    grader = Grader(Shelf(), policy="workflow", profile="tool-use-measured")
+    chance = random.Random(11)
+    for trace in by_trace(real(shared, name)):
+        handoffs = evidence(trace)["handoffs"]
+        expected = {"tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}], "handoffs": handoffs, "answer": "5"}
+        spans = gradable(trace, expected, [[one["from"], one["to"]] for one in handoffs])
+        whole = grader.grade(Document(run_of(spans, WANTED), "x")).grade
+        if name != "maf_default":  # which records no arguments
+            assert whole.passed, whole.reason
+        for _ in range(60):
+            kept = chance.sample(spans, chance.randint(1, len(spans)))
+            if any(meaning(one).kind not in ("other", "workflow") for one in kept):
+                part = grader.grade(Document(run_of(kept, WANTED), "x")).grade
+                assert part.score_units <= whole.score_units
+                assert whole.passed or not part.passed
+
+
+def test_a_dropped_model_of_an_agent_that_counts_its_usage_makes_nothing_cheaper(shared: Path) -> None:
+    for name in REAL:
+        for trace in by_trace(real(shared, name)):
+            for lost in [one for one in trace if meaning(one).kind == "model"]:
+                assert evidence([one for one in trace if one is not lost]).get("tokens", 40) >= 40
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_trace_says_of_itself_holds_and_options_say_the_rest() -> None:
+    said = {"assay.workflow.id": "own", "assay.workflow.version": "9", "assay.sample_id": 7, "service.name": "svc"}
+    run = run_of([agent(1, resource=said)], WANTED)
+    assert run["workflow"] == {"id": "own", "version": "9", "family": "tool-use"}
+    assert run["dataset"] == {"id": "d", "version": "1", "sample_id": "7"}
+
+
+def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -> None:
+    run = run_of([agent(1, resource={"service.name": "svc", "service.version": "3"})], Wanted(None, None, Named("d", "1")))
+    assert run["workflow"] == {"id": "svc", "version": "3"}
+    assert run["dataset"]["sample_id"] == T
+    assert "stands for it" in run["metadata"]["otel"]["sample_id"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "wanted", "option"),
+    [
+        ({}, Wanted(None, None, Named("d", "1")), "--workflow"),
+        ({"service.name": "unknown_service:python", "service.version": "1"}, Wanted(None, None, Named("d", "1")), "--workflow"),
+        ({"service.name": "svc"}, Wanted(None, None, Named("d", "1")), "--workflow"),
+        ({"service.name": "svc", "service.version": "1"}, Wanted(), "--dataset"),
+    ],
+)
+def test_what_nobody_says_is_an_error_that_names_the_option(resource: dict[str, Any], wanted: Wanted, option: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run_of([agent(1, resource=resource)], wanted)
+    assert option in caught.value.fix
+
+
+def test_spans_that_disagree_on_their_sample_are_refused() -> None:
+    with pytest.raises(InputError, match="disagree"):
+        run_of([agent(1, assay__sample_id="a"), chat(2, 1, assay__sample_id="b")], WANTED)
+
+
+def test_a_trace_without_a_run_is_left_out_and_counted() -> None:
+    made, dropped = runs([span(1, name="workflow.build")], workflow=Named("w", "1"), dataset=Named("d", "1"))
+    assert (made, dict(dropped)) == ([], {"traces_without_a_run": 1, "spans_of_no_run": 1})
+
+
+def test_too_many_spans_of_one_trace_are_refused() -> None:
+    with pytest.raises(InputError, match="limit"):
+        evidence([agent(1)] * (MAX_SPANS + 1))
+
+
+def test_a_chain_of_thousands_of_spans_is_read() -> None:
+    spans = [agent(1), *(span(key, key - 1, "inner") for key in range(2, 20_000)), chat(30_000, 19_999)]
+    assert evidence(spans)["tokens"] == 15
+
+
+# --- files --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_lines_a_document_protobuf_and_console_output_are_all_read(tmp_path: Path) -> None:
+    spans = [agent(1), chat(2, 1)]
+    (tmp_path / "a.json").write_text(json.dumps(otlp(spans), indent=2))
+    (tmp_path / "b.jsonl").write_text("\n".join(json.dumps(otlp([one])) for one in spans) + "\n")
+    (tmp_path / "c.pb").write_bytes(protobuf(spans))
+    for name in ("a.json", "b.jsonl", "c.pb"):
+        path = tmp_path / name
+        assert fits(path.read_bytes())
+        assert encode(evidence(list(read_spans(str(path))))) == encode(evidence(spans))
+
+
+def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+    with (tmp_path / "printed.txt").open("w") as out:
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+        tracer = provider.get_tracer("x")
+        with tracer.start_as_current_span("a", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "calc"}):
+            with tracer.start_as_current_span("b", attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add"}):
+                pass
+            with pytest.raises(ValueError, match="boom"), tracer.start_as_current_span("c", attributes={"gen_ai.operation.name": "chat"}):
+                raise ValueError("boom")
+        provider.shutdown()
+    found = read([str(tmp_path / "printed.txt")], WANTED)
+    assert found.read == {"files": 1, "spans": 3, "traces": 1}
+    assert found.runs[0]["steps"][0]["name"] == "calc"
+    failed = next(one for one in read_spans(str(tmp_path / "printed.txt")) if one.name == "c")
+    assert failed.error == "ValueError: boom"
+
+
+def test_one_trace_may_lie_in_several_files(tmp_path: Path) -> None:
+    for name, one in (("a.jsonl", agent(1)), ("b.jsonl", chat(2, 1))):
+        (tmp_path / name).write_text(json.dumps(otlp([one])))
+    found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED)
+    assert [run["tokens"] for run in found.runs] == [15]
+
+
+BAD: list[tuple[str, bytes, str]] = [
+    ("cut.json", json.dumps(otlp([agent(1)])).encode()[:-20], "cut off"),
+    ("cut.pb", protobuf([agent(1)])[:-3], "protobuf"),
+    ("latin.json", b'{"resourceSpans": "\xe9"}', ""),
+    ("other.json", b'{"hello": 1}', "neither"),
+    ("nan.jsonl", b'{"resourceSpans": [NaN]}', "NaN"),
+    ("deep.json", b'{"resourceSpans": ' + b"[" * 5000 + b"]" * 5000 + b"}", "deep"),
+    ("twice.json", b'{"resourceSpans": [], "resourceSpans": []}', "twice"),
+    ("id.json", json.dumps(otlp([agent(1)])).replace(T, "zz").encode(), "32 hexadecimal"),
+    ("zero.json", json.dumps(otlp([agent(1)])).replace(T, "0" * 32).encode(), "zeros"),
+    ("time.json", json.dumps(otlp([agent(1)])).replace('"startTimeUnixNano": "0"', '"startTimeUnixNano": "noon"').encode(), "64 bits"),
+    ("snake.json", b'{"resource_spans": []}', "neither"),
+    ("shape.json", b'{"resourceSpans": {}}', "no list"),
+    ("spans.json", b'{"resourceSpans": [{"scopeSpans": [{"spans": "none"}]}]}', "no list"),
+    ("status.json", json.dumps(otlp([agent(1, error="x")])).replace('"code": 2', '"code": 7').encode(), "none that there is"),
+    ("words.json", json.dumps(otlp([agent(1, error="x")])).replace('"status": {"code": 2, "message": "x"}', '"status": "ERROR"').encode(), "no object"),
+    ("long.json", json.dumps(otlp([agent(1, big="x" * (MAX_TEXT + 1))])).encode(), "limit"),
+    ("long.pb", protobuf([agent(1, big="x" * (MAX_TEXT + 1))]), "limit"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "words"), BAD, ids=[name for name, _, _ in BAD])
+def test_a_file_that_is_wrong_is_an_error_that_tells(tmp_path: Path, name: str, data: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read([str(tmp_path / name)], WANTED)
+    assert words in str(caught.value)
+
+
+@given(st.binary(max_size=300), st.integers(0, 400), st.booleans())
+def test_damaged_protobuf_is_read_or_refused_and_never_crashes(noise: bytes, at: int, whole: bool) -> None:
+    good = protobuf([agent(1), chat(2, 1)])
+    try:
+        list(from_protobuf(noise if whole else good[:at] + noise + good[at + len(noise) :]))
+    except AssayError:
+        return
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([
+        "resourceSpans", "scopeSpans", "spans", "resource", "attributes", "key", "value", "stringValue", "intValue", "doubleValue", "arrayValue", "kvlistValue",
+        "values", "traceId", "spanId", "status", "code", "events", "links", "flags", "name", "startTimeUnixNano", "endTimeUnixNano",
+    ]), inner, max_size=4), max_leaves=20,
+))  # fmt: skip
+def test_any_json_is_read_or_refused_and_never_crashes(tree: Any) -> None:
+    for one in from_json({"resourceSpans": [{"scopeSpans": [{"spans": [tree]}], "resource": tree}, tree]}):
+        assert isinstance(one, Span) or one.message
+
+
+# --- the command --------------------------------------------------------------------------------------------------------------------------
+
+
+def call(*arguments: object) -> int:
+    return importing.run("import", [str(argument) for argument in arguments])
+
+
+OPTIONS = ("--workflow", "calc@1", "--family", "tool-use", "--dataset", "sums@1")
+
+
+def test_what_is_imported_is_graded_by_the_real_command(shared: Path, tmp_path: Path, assay: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [shared / "data" / "peer_results" / "otel" / f"{name}.jsonl" for name in REAL]
+    assert call(*files, "-o", tmp_path / "runs.jsonl", *OPTIONS) == ExitCode.PASSED
+    said = capsys.readouterr().out
+    assert "6 runs from 4 files, 35 spans, 6 traces" in said
+    assert "left out: 4 spans without meaning" in said
+    result = assay("grade", "runs.jsonl", "--json")
+    assert result.code == ExitCode.FAILED  # nobody said which outputs are required
+    assert len(result.json()["results"]) == 6
+
+
+def test_json_output_is_one_document_with_the_counts(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = shared / "data" / "peer_results" / "otel" / "maf_default.jsonl"
+    assert call(path, "--from", "otlp", "--json", *OPTIONS) == ExitCode.PASSED
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"] == {"runs": 2, "read": {"files": 1, "spans": 8, "traces": 2}, "dropped": {}}
+    assert len(found["runs"]) == 2
+
+
+def test_the_command_refuses_what_it_cannot_import(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"hello": 1}')
+    (tmp_path / "build.jsonl").write_text(json.dumps(otlp([span(1, name="workflow.build")])))
+    (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
+    for arguments, kind, words in (
+        (("x.json",), InputError, "no kind"),
+        (("good.jsonl", "--from", "otpl"), UsageError, "There is otlp"),
+        (("good.jsonl", "--workflow", "calc"), UsageError, "an id and a version"),
+        (("build.jsonl", *OPTIONS), NotEnoughEvidence, "no run"),
+        (("good.jsonl",), InputError, "which workflow"),
+        (("-",), UsageError, "standard input"),
+    ):
+        with pytest.raises(kind) as caught:
+            call(*(str(tmp_path / one) if str(one).endswith(("json", "jsonl")) else one for one in arguments))
+        assert words in str(caught.value)
