@@ -237,6 +237,12 @@ def test_a_field_that_holds_an_expected_value_inside_is_no_input(tmp_path: Path)
     assert prepare(workflow(), read_dataset(str(tmp_path / "d.yaml")))[0].inputs == {"question": "q"}
 
 
+def test_the_tests_that_judge_a_patch_never_become_an_input() -> None:
+    flow = workflow(inputs={"question": {"from": "hidden"}}, repository={"path": ".", "test_patch": "hidden"})
+    with pytest.raises(Misfit, match="expected value as input: question"):
+        prepare(flow, dataset({"id": 1, "hidden": "diff"}))
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),

@@ -49,9 +49,10 @@ def prepare(workflow: Workflow, dataset: Dataset) -> list[Prepared]:
     """Every sample with its inputs. Raises `Misfit` with all the reasons, sorted, each once, and nothing has run."""
     ready: list[Prepared] = []
     lacking: dict[str, list[str]] = {}
+    tests = _tests(workflow)
     for sample in dataset.samples:
         row = sample.row
-        gold = dataset.gold(row)
+        gold = dataset.gold(row) + tests
         inputs: dict[str, Any] = {}
         for name, one in workflow.inputs.items():
             found, value, path = _source(name, one, dataset, row, gold)
@@ -73,6 +74,13 @@ def prepare(workflow: Workflow, dataset: Dataset) -> list[Prepared]:
         examples = {reason: f"{len(places)} of {total} samples, first: {places[0]}" for reason, places in lacking.items()}
         raise Misfit(sorted(lacking), examples, where=dataset.where)
     return ready
+
+
+def _tests(workflow: Workflow) -> list[str]:
+    """The fields of a sample that hold the tests by which a patch is judged: as much an answer as an expected value."""
+    repository = workflow.spec.repository
+    named = () if repository is None else (repository.fail_to_pass, repository.pass_to_pass, repository.test_patch)
+    return [field for field in named if isinstance(field, str)]
 
 
 def _source(name: str, one: Input, dataset: Dataset, row: Mapping[str, Any], gold: list[str]) -> tuple[bool, Any, str | None]:
