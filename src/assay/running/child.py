@@ -85,7 +85,7 @@ class Teller(Runner):
 
     def _head(self, work: Work, started: str) -> dict[str, Any]:
         head = super()._head(work, started)
-        head["metadata"] = {**head["metadata"], "dataset_digest": self.dataset.digest, "execution": self._execution}
+        head["metadata"] = {**head["metadata"], "execution": self._execution}
         self._heads[work.run_id] = head
         return head
 

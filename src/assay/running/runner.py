@@ -188,7 +188,7 @@ class Runner:
             "group": sample.group,
             "attempt": work.attempt,
             "started_at": started,
-            "metadata": {"workflow_digest": self.workflow.digest, "strategy": spec.strategy},
+            "metadata": {"workflow_digest": self.workflow.digest, "dataset_digest": self.dataset.digest, "strategy": spec.strategy},
         }
         return {key: value for key, value in head.items() if value is not None and not (key == "tags" and not value)}
 

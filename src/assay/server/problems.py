@@ -28,20 +28,19 @@ MAX_FAULTS = 100
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 CODE_OF: dict[int, str] = {
-    400: "FIL-002",
-    401: "API-001",
-    403: "API-001",
-    404: "API-001",
-    405: "API-001",
-    406: "API-001",
-    408: "FIL-004",
-    409: "FIL-007",
-    413: "FIL-004",
-    415: "FIL-006",
-    422: "API-001",
-    429: "API-001",
-    500: "ERR-001",
-    503: "ERR-001",
+    400: "SRV-400",
+    401: "SRV-401",
+    403: "SRV-403",
+    404: "SRV-404",
+    405: "SRV-405",
+    408: "SRV-408",
+    409: "SRV-409",
+    413: "SRV-413",
+    415: "SRV-415",
+    422: "SRV-422",
+    429: "SRV-429",
+    500: "SRV-500",
+    503: "SRV-503",
 }
 """The code of an error that HTTP has a status for and we have no code of our own for."""
 
@@ -64,7 +63,7 @@ class Problem(Exception):  # named as the standard names it
         super().__init__(detail)
         self.status = status
         self.detail = detail
-        self.code = code or CODE_OF.get(status, "API-001")
+        self.code = code or CODE_OF.get(status, "SRV-500" if status >= 500 else "SRV-400")
         self.where = where
         self.fix = fix
         self.faults = faults
@@ -111,13 +110,13 @@ def misfit(reasons: Sequence[str]) -> Problem:
     """A dataset that does not fit its workflow: `422` with `message` and `reasons`, before anything runs."""
     message = "the dataset does not fit the workflow."
     return Problem(
-        422, message, code="SCO-011", where="required_inputs", fix="Give the inputs that are missing.", extra={"message": message, "reasons": list(reasons)}
+        422, message, code="RUN-003", where="required_inputs", fix="Give the inputs that are missing.", extra={"message": message, "reasons": list(reasons)}
     )
 
 
 def problem_of(error: AssayError) -> Problem:
     """One of our errors as an answer."""
-    if error.code in ("FIL-001", "FIL-008"):  # no client names a file: it is the database that cannot be read or written
+    if error.code in ("STO-001", "STO-002", "STO-003", "FIL-001", "FIL-008"):  # no client names a file: what is kept cannot be read or written
         return Problem(503, error.message, code=error.code, fix=error.fix or "Try again.", headers={"Retry-After": "1"})
     if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
         return Problem(_OF_RECORDS[error.code], error.message, code=error.code, where=error.where, fix=error.fix)
@@ -137,7 +136,7 @@ def problem_of(error: AssayError) -> Problem:
     return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
 
 
-_OF_RECORDS = {"FIL-002": 500, "FIL-005": 404, "FIL-007": 409}
+_OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}
 """What is wrong with a stored record: changed behind our back, forgotten, forgotten and sent again."""
 _MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})
 
@@ -179,7 +178,7 @@ def install(app: FastAPI) -> None:
     async def validation(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         faults = [
-            {"file": "", "line": None, "code": "API-001", "path": ".".join(map(str, fault.get("loc", ()))), "message": f"{fault.get('msg')}."}
+            {"file": "", "line": None, "code": "SRV-422", "path": ".".join(map(str, fault.get("loc", ()))), "message": f"{fault.get('msg')}."}
             for fault in error.errors()[:MAX_FAULTS]
         ]
         first = faults[0] if faults else {"path": "", "message": "a parameter is not of its shape."}

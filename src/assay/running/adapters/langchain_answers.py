@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.importers.rules import passage_id
 from assay.running.adapters.trail import Answer, Asked
 
 if TYPE_CHECKING:
@@ -59,18 +60,6 @@ def _cost(places: Iterable[Any]) -> Any:
     return None
 
 
-def offered_tools(tools: Any) -> dict[str, Any] | None:
-    """The tools that a model was shown, by name, in the form of OpenAI or of Anthropic."""
-    if not isinstance(tools, list | tuple):
-        return None
-    found: dict[str, Any] = {}
-    for tool in tools:
-        one = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        if isinstance(one, Mapping) and isinstance(one.get("name"), str):
-            found[one["name"]] = one.get("parameters", one.get("input_schema"))
-    return found or None
-
-
 def is_refusal(error: BaseException) -> bool:
     """Whether the tool was never reached because its own schema refused the arguments."""
     at = error.__traceback__
@@ -83,9 +72,7 @@ def is_refusal(error: BaseException) -> bool:
 
 def passage(document: Any) -> tuple[str | None, str | None]:
     """The id and the text of a document."""
-    metadata = getattr(document, "metadata", None) or {}
-    name = getattr(document, "id", None) or metadata.get("id") or metadata.get("source")
-    return None if name is None else str(name), text(getattr(document, "page_content", None))
+    return passage_id(getattr(document, "id", None), getattr(document, "metadata", None)), text(getattr(document, "page_content", None))
 
 
 def text(value: Any) -> str | None:

@@ -1,39 +1,25 @@
-"""What the adapters of agent frameworks have in common: the rules by which a framework's own events become evidence.
+"""What the adapters of agent frameworks have in common: a run followed from the outside as it happens, and told to a recorder.
 
 A framework says that a unit of work begins and ends, that a model answers, that a tool ran. What is a step, an agent, a retry, a handoff and a valid call is
-decided here, once, so that the same workflow gives the same evidence in every framework (W-083):
-
-- a step is an outermost unit of a workflow (a node, an executor); what runs inside it belongs to it;
-- an agent is a step that asks a model, or one that the workflow file lists as such;
-- a retry is a unit that failed and was begun again: the same step, or a model or agent inside it;
-- a handoff is work that comes to one agent from another, straight or through steps that are no agents;
-- a call is valid if the framework accepted its arguments and they keep the schema that the model was shown. A call that nobody carried out is a call.
+decided by the rules of `importers.rules`, which spans that are read later are held to as well, so that the same workflow gives the same evidence in every
+framework and on every way (W-083). Beside those rules: an agent is also a step that the workflow file lists as one, and a call that a framework carried out
+without any schema being known is valid, because it accepted the arguments.
 """
 
 from __future__ import annotations
 
 import threading
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.scoring.contract import contract_fault
+from assay.importers.rules import BROKEN, Tries, agents_before, keeps, not_carried_out, passages
+from assay.importers.spans import Call as Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from assay.running.recorder import OpenStep, Recorder
 
-BROKEN = "the arguments break the tool's schema"
-UNKNOWN = "no tool of this name was offered"
-NOT_RUN = "the tool was not run"
-
-
-class Asked(NamedTuple):
-    """A tool call that a model asked for. `arguments` is None where they cannot be read."""
-
-    name: str
-    arguments: Any
-    call_id: str | None
+__all__ = ["Answer", "Asked", "Ran", "Trail"]
 
 
 class Answer(NamedTuple):
@@ -60,13 +46,13 @@ class Ran(NamedTuple):
 class _Followed:
     """A step with what is known of it beside the evidence."""
 
-    __slots__ = ("broken", "costs", "failed", "sources", "step", "tokens")
+    __slots__ = ("costs", "failed", "sources", "step", "tokens", "tries")
 
     def __init__(self, step: OpenStep, sources: Sequence[_Followed]) -> None:
         self.step = step
         self.sources = sources
         self.failed: tuple[str, str] | None = None
-        self.broken: set[Hashable] = set()
+        self.tries = Tries()
         self.tokens: list[int | None] = []
         self.costs: list[Any] = []
 
@@ -96,7 +82,7 @@ class Trail:
         self._lock = threading.RLock()
         self._followed: dict[str, _Followed] = {}
         self._waiting: list[_Waiting] = []
-        self._found: list[list[tuple[str | None, str | None]]] = []
+        self._found: list[Sequence[tuple[str | None, str | None]]] = []
         self._closed = False
         record.watched("tool_calls")
 
@@ -111,7 +97,7 @@ class Trail:
             if known is not None:
                 known.step.retry()
                 known.failed = None
-                known.broken.clear()
+                known.tries.forget()
                 return
             named = agent if self._agents is None else name if name in self._agents else None
             step = self._record.begin(name, agent=named)
@@ -144,7 +130,7 @@ class Trail:
     def _hand_on(self, known: _Followed) -> None:
         """Write down from which agents the work came."""
         to = known.step.agent
-        for source in dict.fromkeys(_agents_before(known)):
+        for source in agents_before(known.sources, lambda one: one.step.agent, lambda one: one.sources):
             if to is not None and source != to:
                 self._record.handoff(source, to)
 
@@ -158,8 +144,7 @@ class Trail:
         """A model or an agent is asked inside a step. If the same unit broke before, this is a retry."""
         with self._lock:
             known = self._open(key)
-            if known is not None and unit in known.broken:
-                known.broken.discard(unit)
+            if known is not None and known.tries.begins(unit):
                 known.step.retry()
 
     def breaks(self, key: str, unit: Hashable) -> None:
@@ -167,7 +152,7 @@ class Trail:
         with self._lock:
             known = self._open(key)
             if known is not None:
-                known.broken.add(unit)
+                known.tries.fails(unit)
 
     def answers(self, key: str, answer: Answer) -> None:
         """A model answered. One answer of unknown use makes the step's use unknown, not smaller."""
@@ -197,7 +182,7 @@ class Trail:
             known = self._followed.get(key) if key is not None else None
             arguments = ran.arguments if asked is None or asked.call.arguments is None else asked.call.arguments
             schema = None if asked is None or asked.offered is None else asked.offered.get(ran.name)
-            valid = False if ran.refused else _keeps(schema, arguments, otherwise=True)
+            valid = False if ran.refused else keeps(schema, arguments, otherwise=True)
             self._record.tool(
                 ran.name, {} if arguments is None and not ran.refused else arguments, step=known.step.name if known is not None else None, valid=valid,
                 error=BROKEN if ran.refused else ran.error,
@@ -225,21 +210,17 @@ class Trail:
     def _left(self) -> None:
         """Calls that were asked for and never made: a tool that does not exist, arguments that were refused, an end before it."""
         for one in self._waiting:
-            unknown = one.offered is not None and one.call.name not in one.offered
-            schema = None if unknown or one.offered is None else one.offered[one.call.name]
-            valid = False if unknown or isinstance(one.call.arguments, str) else _keeps(schema, one.call.arguments, otherwise=None)
-            error = UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN
+            valid, error = not_carried_out(one.call, one.offered)
             self._record.tool(one.call.name, one.call.arguments, step=one.step, valid=valid, error=error)
         self._waiting.clear()
 
     # --- passages and the end --------------------------------------------------------------------------------------------------------
 
-    def finds(self, passages: Sequence[tuple[str | None, str | None]]) -> None:
-        """A search found these: the id and the text of each, the best first. The same search done again, by a retry, found nothing more."""
+    def finds(self, found: Sequence[tuple[str | None, str | None]]) -> None:
+        """A search found these: the id and the text of each, the best first."""
         with self._lock:
-            listed = [(name, text) for name, text in passages]
-            if not self._closed and listed not in self._found:
-                self._found.append(listed)
+            if not self._closed:
+                self._found.append(found)
 
     def close(self, *, interrupted: bool) -> None:
         """The run is over. A step that failed for good ends so; where the run was interrupted, open steps are left to whoever interrupted it."""
@@ -250,40 +231,6 @@ class Trail:
             for known in self._followed.values():
                 if known.failed is not None and not (interrupted and known.failed[0] == "cancelled"):
                     known.step.end(known.failed[0], error=known.failed[1])
-            for place, (name, text) in enumerate(_once(self._found), start=1):
-                self._record.retrieved(name, text, rank=place if len(self._found) == 1 else None)
+            for one in passages(self._found).found:
+                self._record.retrieved(one.id, one.text, rank=one.rank)
             self._closed = True
-
-
-def _agents_before(known: _Followed) -> Iterator[str]:
-    """The agents that a step's work came from, seen through steps that are no agents."""
-    seen: set[int] = set()
-    waiting = list(known.sources)
-    while waiting:
-        one = waiting.pop(0)
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if one.step.agent is not None:
-            yield one.step.agent
-        else:
-            waiting += one.sources
-
-
-def _keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
-    """Whether arguments keep a schema; `otherwise` where there is no schema that can be read."""
-    if not isinstance(schema, dict | bool):
-        return otherwise
-    verdict = contract_fault(schema, {} if arguments is None else arguments).passed
-    return otherwise if verdict is None else verdict
-
-
-def _once(found: Iterable[Sequence[tuple[str | None, str | None]]]) -> Iterator[tuple[str, str | None]]:
-    """Each passage once. One without an id is known by its text."""
-    seen: set[str] = set()
-    for search in found:
-        for given, text in search:
-            name = given or (None if text is None else f"text:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}")
-            if name is not None and name not in seen:
-                seen.add(name)
-                yield name, text

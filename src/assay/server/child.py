@@ -1,0 +1,207 @@
+"""The process in which a workflow runs, seen from the server: it is started, listened to, and ended with all that belongs to it.
+
+The other end is `running.child`. Its standard input stays open as long as it is wanted; what it says comes as lines. Nothing that it does is waited for
+without an end, and its whole group is killed when it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import AssayError, InputError
+from assay.files import parse_json
+from assay.running.child import GRACE_S, MAX_RUN
+from assay.server.settings import VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    Message = dict[str, Any]
+    Take = Callable[[Sequence[Message]], Awaitable[None]]
+
+COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
+KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
+MAX_LINE = 2 * MAX_RUN
+"""Bytes of one line: evidence has its own limit, and a head may hold a large sample."""
+AT_ONCE = 200
+"""Messages that are written down together."""
+WAITING = 2000
+"""Messages that may wait to be written down; then the process waits."""
+ROOM = 64 * 1024 * 1024
+"""Bytes of them that may."""
+KEPT = 2000
+"""Bytes of its standard error that are kept: its last words."""
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    code: int
+    begun: int
+    """Runs that began in it."""
+    under_way: frozenset[str]
+    """Runs that had begun and were not finished."""
+    refused: AssayError | None
+    frozen: bool
+    words: str
+
+    @property
+    def status(self) -> str:
+        """The status of a run that took the process down with it."""
+        return "timeout" if self.frozen else "error"
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words."""
+        if self.frozen:
+            return "did not answer any more and was ended"
+        if self.code < 0:
+            try:
+                return f"ended with signal {signal.Signals(-self.code).name}"
+            except ValueError:
+                return f"ended with signal {-self.code}"
+        last = f", and its last words were {self.words!r}" if self.words else ""
+        return f"ended with exit code {self.code}{last}"
+
+
+class Child:
+    """One process. `chosen` are the runs that it may speak of."""
+
+    def __init__(self, chosen: frozenset[str]) -> None:
+        self._chosen = chosen
+        self._process: asyncio.subprocess.Process | None = None
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
+        self._waiting = 0
+        self._room = asyncio.Event()
+        self._under_way: set[str] = set()
+        self._begun = 0
+        self._refused: AssayError | None = None
+        self._errors = b""
+        self._frozen = False
+
+    def stop(self) -> None:
+        """Ask it to end; `run` sees to it that it does."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+
+    async def run(self, request: bytes, take: Take, *, stopped: Callable[[], bool]) -> Ended:
+        """Start it, hand on what it says in order, and say how it ended."""
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}  # which holds the address of the database
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=environment, limit=MAX_LINE)
+        self._process = process
+        tasks = [asyncio.create_task(work) for work in (self._send(process, request), self._lines(process), self._listen(process), self._end(process, stopped))]
+        try:
+            if stopped():
+                self.stop()
+            await self._pump(take)
+            await self._gone(process)
+        finally:
+            for task in tasks:
+                task.cancel()
+            kill(process)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), GRACE_S)
+        code = process.returncode if process.returncode is not None else -signal.SIGKILL
+        return Ended(code, self._begun, frozenset(self._under_way), self._refused, self._frozen and code == 1, _last(self._errors))
+
+    async def _send(self, process: asyncio.subprocess.Process, request: bytes) -> None:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(request + b"\n")
+            await process.stdin.drain()
+
+    async def _lines(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        try:
+            while line := await process.stdout.readline():
+                self._waiting += len(line)
+                await self._queue.put(line)
+                while self._waiting > ROOM:
+                    self._room.clear()
+                    await self._room.wait()
+        except ValueError:  # a line beyond the limit: nothing after it can be told apart
+            kill(process)
+        await self._queue.put(None)
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while block := await process.stderr.read(65536):
+            self._frozen = self._frozen or b"Timeout (" in block
+            self._errors = (self._errors + block)[-KEPT:]
+
+    async def _end(self, process: asyncio.subprocess.Process, stopped: Callable[[], bool]) -> None:
+        """Kill what does not end when it is asked to, and what a dead process left behind."""
+        while process.returncode is None and not stopped():
+            await asyncio.sleep(0.1)
+        if process.returncode is None:
+            self.stop()
+            await self._gone(process, GRACE_S + 1)
+        kill(process)
+        await asyncio.sleep(GRACE_S)
+        with suppress(asyncio.QueueFull):  # somebody who left the group holds the other end: what it says is not waited for
+            self._queue.put_nowait(None)
+
+    async def _gone(self, process: asyncio.subprocess.Process, seconds: float = GRACE_S) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while process.returncode is None:
+                    await asyncio.sleep(0.02)
+
+    async def _pump(self, take: Take) -> None:
+        over = False
+        while not over:
+            lines = [await self._queue.get()]
+            while len(lines) < AT_ONCE and not self._queue.empty():
+                lines.append(self._queue.get_nowait())
+            over = None in lines
+            messages = await asyncio.to_thread(_parsed, [line for line in lines if line is not None])
+            told = [one for one in messages if self._counts(one)]
+            if told:
+                await take(told)
+            self._waiting -= sum(len(line) for line in lines if line is not None)
+            self._room.set()
+
+    def _counts(self, message: Message) -> bool:
+        """Whether a message tells of a run that it may tell of; keeps track of what is under way."""
+        kind, run_id = message.get("kind"), message.get("run_id")
+        if kind == "refused":
+            self._refused = InputError(str(message["code"]), str(message["message"]), fix=str(message["fix"]))
+        if kind not in KINDS or run_id not in self._chosen:
+            return False
+        if kind == "workflow_start":
+            self._under_way.add(str(run_id))
+            self._begun += 1
+        elif run_id not in self._under_way:
+            return False
+        elif kind == "workflow_end":
+            self._under_way.discard(str(run_id))
+        return True
+
+
+def _parsed(lines: Sequence[bytes]) -> list[Message]:
+    found = []
+    for line in lines:
+        with suppress(ValueError):  # a line that was torn when the process died
+            tree = parse_json(line)
+            if isinstance(tree, dict):
+                found.append(tree)
+    return found
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a process and all of its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last(errors: bytes) -> str:
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].strip()[-300:] if lines else ""
