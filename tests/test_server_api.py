@@ -152,7 +152,7 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(api: Api
     assert made == said
     assert made["outcome"] == "promote"
     links = api.get(f"/records/{posted.json()['digest']}").json()["links"]
-    assert sorted(link["relation"] for link in links) == ["baseline_of"] * 35 + ["candidate_of"] * 35
+    assert sorted(link["relation"] for link in links) == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
     digests = [link["source"] for link in links if link["relation"] == "candidate_of"]
     again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()["decision"]
     assert again["digests"] == made["digests"]

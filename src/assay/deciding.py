@@ -5,7 +5,8 @@ The order of the stages after grading stands here, as that up to grading stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -20,10 +21,12 @@ from assay.records.grade import GRADES_SCHEMA, GRADING_SYSTEM, Grade
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA, SCORING_SYSTEM
 from assay.registry import near_miss
+from assay.release.baseline import Stored, check_age, moment_of
 from assay.release.decision import decision, unpaired_decision
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import group_note, pair_up
+from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches
@@ -46,8 +49,33 @@ class Terms(NamedTuple):
     """The samples that the plan declares."""
 
 
-def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str = "") -> Side:
-    """One side of a comparison. A document that cannot be read stops everything: what it held is not known."""
+class Declared(NamedTuple):
+    """The plan as it stands in a decision, and the samples that it declares."""
+
+    plan: dict[str, Any]
+    samples: tuple[str, ...] | None
+
+
+def declared(plan: Mapping[str, Any] | None, rules: ReleaseRules, *, looks: int, slices: Sequence[str]) -> Declared:
+    """What a decision says of its plan: every field that is not as it was declared is named. Without a plan nothing was declared."""
+    now = {**rules.declared(), "looks": looks, "slices": sorted(slices)}
+    if plan is None:
+        return Declared({"declared": False, "changed": [], **now}, None)
+    samples = plan.get("samples")
+    return Declared({"declared": True, "changed": changes(plan, now), "digest": plan["digest"], **now}, None if samples is None else tuple(samples))
+
+
+def check_kept_age(record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None) -> None:
+    """A baseline that a ledger keeps may be no older than one in a folder; one that does not say when it was made is refused."""
+    made_at = moment_of(str(record.get("made_at")), where)
+    check_age(Stored(str(record.get("name")), where, "runs", made_at, dict(record)), rules, now=now)
+
+
+Seen = Callable[[Document, Graded], None]
+
+
+def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str = "", seen: Seen | None = None) -> Side:
+    """One side of a comparison. A document that cannot be read stops everything: what it held is not known. `seen` is told of each grade as it is made."""
     builder, summary = SideBuilder(name), Summary()
     faults: list[Fault] = []
     count = 0
@@ -62,6 +90,8 @@ def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str
                 builder.add(one, attempt=run.attempt if run is not None else None, digest=evidence)
                 summary.add(one)
                 count += 1
+                if seen is not None:
+                    seen(document, graded)
         except InputError as error:
             if getattr(error, "of_shelf", False) or error.code.startswith(("LIB-", "REL-")):
                 raise
@@ -154,7 +184,7 @@ def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def decide(candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader, *, terms: Terms) -> dict[str, Any]:
     """The decision on two sides, as `assay.decision/1`."""
-    plan = dict(terms.plan or {"declared": False, "changed": [], **rules.declared(), "looks": terms.looks, "slices": sorted(terms.slices)})
+    plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
     different = mismatches(candidate, baseline)
     blocking = [mismatch for mismatch in different if not (terms.allow_unpaired and mismatch.field == "dataset")]
     if blocking:

@@ -10,8 +10,8 @@
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `LIB-` the shelf, `CLI-` the command line, `CNF-` conformance,
 `API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-`
-as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STA-` statistics. Anything else that escapes is a fault
-of ours and ends in exit 5.
+as their specification names them; `EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STO-` ledgers, `SRV-` the server
+(with the status of the answer for a number), `STA-` statistics. Anything else that escapes is a fault of ours and ends in exit 5.
 """
 
 from __future__ import annotations
@@ -194,6 +194,36 @@ CODES: dict[str, str] = {
     "RUN-004": "A workflow cannot be loaded, or what it needs is not installed.",
     "RUN-005": "The journal of a run is in use, damaged, or of another run.",
     "RUN-006": "A workflow says something of itself that cannot be.",
+    "STO-001": "There is no ledger there, it cannot be opened or reached, or what it takes is not installed.",
+    "STO-002": "A ledger cannot be written: it is locked, read-only, its disk is full, or its place cannot be had.",
+    "STO-003": "A file or a database is no ledger, or is damaged.",
+    "STO-004": "A ledger has tables of another version than this program knows or may make.",
+    "STO-005": "The URL of a ledger names none.",
+    "STO-006": "A ledger is append-only: nothing in it is changed or deleted.",
+    "STO-007": "A stored record is not what its digest says.",
+    "STO-008": "A record that is needed is not there, or was forgotten: only its digest is left.",
+    "STO-009": "A record comes again that was forgotten, or that is there as another kind.",
+    "STO-010": "What is to be stored is no record: no JSON object, of no kind there is, or nobody's to write.",
+    "STO-011": "A link leads to nothing, or a grade comes without its evidence.",
+    "STO-012": "There is no such record, grade or token in the ledger.",
+    "STO-013": "A digest, the name of a project, an author or a reason is not of its shape.",
+    "STO-014": "There is no such scope, or a token has none.",
+    "STO-015": "The database refused, and we do not know why.",
+    "STO-016": "A question to a ledger names a kind or a filter that there is not.",
+    "STO-017": "A record of this kind cannot be replayed.",
+    "SRV-400": "A request cannot be read.",
+    "SRV-401": "A request comes without a token, or with one that is not known or has ended.",
+    "SRV-403": "A token has not the scope that a request needs.",
+    "SRV-404": "There is nothing at this address, or no such thing in this project.",
+    "SRV-405": "An address does not take this method.",
+    "SRV-408": "A request comes too slowly.",
+    "SRV-409": "A request contradicts one that came before.",
+    "SRV-413": "A request is larger than its limit.",
+    "SRV-415": "An address does not read this media type or encoding.",
+    "SRV-422": "A request can be read, and what it says cannot be done.",
+    "SRV-429": "A token makes too many requests.",
+    "SRV-500": "A fault of ours while a request was answered.",
+    "SRV-503": "The server or its database cannot answer now.",
     "STA-001": "A statistic is asked for with an argument that it does not take.",
     "CNF-001": "A conformance file is not a list of cases.",
     "API-001": "A Python object is not of the shape the call takes.",

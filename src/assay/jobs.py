@@ -15,6 +15,7 @@ from assay.errors import InputError, NotEnoughEvidence, ShelfError
 from assay.files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline import DEFAULT_POLICY, Graded, Grader, payload
+from assay.records.digests import run_digest
 from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.records.scorecard import Scorecard
@@ -128,11 +129,20 @@ def trace(ledger: Ledger, grades: Sequence[Item], *, project: str = DEFAULT_PROJ
     for grade in grades:
         near_items = [items[one] for one in targets.get(grade.digest, ()) if one in items]
         card = next((item for item in near_items if item.kind == "scorecard"), None)
-        evidence = next((items[one] for one in sources.get(card.digest, ()) if one in items), card) if card is not None else None
+        evidence = _own(grade, [items[one] for one in sources.get(card.digest, ()) if one in items]) or card if card is not None else None
         basis = [item for item in near_items if item.kind == "event"]
         basis += [items[one] for item in list(basis) for one in deeper.get(item.digest, ()) if one in items]
         traced.append(Traced(grade, card, evidence, tuple(basis), grade.digest in superseded))
     return traced
+
+
+def _own(grade: Item, found: Sequence[Item]) -> Item | None:
+    """What a grade was made of, among all that came to the same scorecard: runs that differ only in what nobody scored do."""
+    if len(found) > 1 and grade.body is not None:
+        said = grade.tree().get("digests", {}).get("run")
+        there = (item for item in found if item.kind == "run" and item.body is not None)
+        return next((item for item in there if run_digest(read_run(Document(item.tree(), item.digest))) == said), found[0])
+    return found[0] if found else None
 
 
 def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:
@@ -154,7 +164,7 @@ def _cards(traced: Traced) -> tuple[list[Any], datetime | None]:
 def _there(item: Item | None, what: str, grade: Item) -> Item:
     if item is None or item.body is None:
         state = "is not in the ledger" if item is None else "was forgotten"
-        raise NotEnoughEvidence("FIL-005", f"the {what} of this grade {state}.", where=grade.digest, fix="Without it nothing can be computed again.")
+        raise NotEnoughEvidence("STO-008", f"the {what} of this grade {state}.", where=grade.digest, fix="Without it nothing can be computed again.")
     return item
 
 
@@ -207,15 +217,19 @@ def replay(ledger: Ledger, grade: Item, shelf: Shelf, *, project: str = DEFAULT_
     """Make a stored grade again from its stored evidence, with the profile, rubric and policy versions recorded in it, and compare the bytes."""
     stored = grade.tree()
     if grade.kind != "grade" or not isinstance(stored.get("selection"), dict):
-        raise InputError("FIL-006", f"this record is of kind '{grade.kind}'; only a grade can be replayed.", where=grade.digest)
-    traced = trace(ledger, [grade], project=project)[0]
-    evidence = _there(traced.evidence, "evidence", grade)
-    cards, now = _cards(traced)
-    grader = _AsRecorded(shelf, stored, cards, now, from_run=evidence.kind == "run")
-    again = canonical(grader.grade(Document(evidence.tree(), evidence.digest)).payload())
+        raise InputError("STO-017", f"this record is of kind '{grade.kind}'; only a grade can be replayed.", where=grade.digest)
+    again = canonical(remade(trace(ledger, [grade], project=project)[0], shelf).payload())
     if again == grade.body:
         return Replayed(grade, stored, True, None)
     return Replayed(grade, stored, False, first_difference(stored, parse_json(again)))
+
+
+def remade(traced: Traced, shelf: Shelf) -> Graded:
+    """A stored grade made again from its stored evidence, with the versions recorded in it."""
+    evidence = _there(traced.evidence, "evidence", traced.grade)
+    cards, now = _cards(traced)
+    grader = _AsRecorded(shelf, traced.grade.tree(), cards, now, from_run=evidence.kind == "run")
+    return grader.grade(Document(evidence.tree(), evidence.digest))
 
 
 def first_difference(stored: Any, made: Any, path: str = "") -> Difference | None:

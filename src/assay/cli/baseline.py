@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import Unread, atomic_write, read_json, stream_documents
 from assay.records.grade import GRADING_SYSTEM
@@ -25,6 +26,8 @@ from assay.reports.documents import encode, pretty
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.keeping import Store
+    from assay.cli.stream import Choice
     from assay.release.sides import Side
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
@@ -63,10 +66,10 @@ def _add_choices(made: argparse.ArgumentParser) -> None:
     opt.add_library(made)
 
 
-def _grader(options: argparse.Namespace) -> Any:
+def _choice(options: argparse.Namespace) -> Choice:
     import argparse as parsing
 
-    return choice_of(parsing.Namespace(**{**vars(options), "policy": options.grading_policy})).grader()
+    return choice_of(parsing.Namespace(**{**vars(options), "policy": options.grading_policy}))
 
 
 def _set(argv: list[str]) -> int:
@@ -78,13 +81,15 @@ def _set(argv: list[str]) -> int:
     made.add_argument("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'")
     made.add_argument("files", metavar="FILE", nargs="+", help="runs, scorecards or grades, .json or .jsonl; or one graded exam")
     _add_choices(made)
+    add_store(made)
     options = made.parse_args(argv)
     stored_baselines.check_name(options.name)
     if "-" in options.files:
         raise UsageError("CLI-001", "a baseline is not stored from standard input.", fix="Name its files.")
     now = opt.moment(options.now) or datetime.now(UTC)
-    exam = _exam(options)
-    stored = exam if exam is not None else _set_runs(options, now)
+    with storing(options) as store:
+        exam = _exam(options, now, store)
+        stored = exam if exam is not None else _set_runs(options, now, store)
     if options.json:
         opt.print_json(stored.record)
     else:
@@ -92,8 +97,8 @@ def _set(argv: list[str]) -> int:
     return ExitCode.PASSED
 
 
-def _set_runs(options: argparse.Namespace, now: datetime) -> Stored:
-    side = read_side(options.files, _grader(options), name=f"baseline {options.name}")
+def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored:
+    side = _kept_side(options, now, ledger) if ledger is not None else read_side(options.files, _choice(options).grader(), name=f"baseline {options.name}")
 
     def write(stream: IO[bytes]) -> None:
         for path in options.files:
@@ -113,7 +118,21 @@ def _set_runs(options: argparse.Namespace, now: datetime) -> Stored:
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
 
-def _exam(options: argparse.Namespace) -> Stored | None:
+def _kept_side(options: argparse.Namespace, now: datetime, ledger: Store) -> Side:
+    """The side, once a baseline of that name is in the ledger too, in the form that the API gives it."""
+    from assay.cli.keeping import Sides, dated
+    from assay.server.keeping import baseline_draft, baseline_record
+
+    choice = dated(_choice(options))
+    sides = Sides(ledger, choice)
+    side = read_side(options.files, choice.grader(), name=f"baseline {options.name}", kept=sides)
+    if sides.kept[0].bare:
+        raise InputError("REL-008", "a baseline in a ledger is made of runs or scorecards, and grades came without them.", where=", ".join(options.files))
+    ledger.put([baseline_draft(baseline_record(options.name, sides.kept[0], now=now))])
+    return side
+
+
+def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored | None:
     """A graded exam as a baseline; None where the files are none. Every number of it is made again first."""
     if len(options.files) != 1 or not options.files[0].endswith(".json"):
         return None
@@ -138,7 +157,12 @@ def _exam(options: argparse.Namespace) -> Stored | None:
         "summary": {"n": tree["n"], "score": tree["score"]},
         **VERSIONS,
     }
-    return store(options.dir, options.name, kind="exam", facts=facts, write=lambda stream: stream.write(data), now=opt.moment(options.now) or datetime.now(UTC))
+    stored = store(options.dir, options.name, kind="exam", facts=facts, write=lambda stream: stream.write(data), now=now)
+    if ledger is not None:
+        from assay.cli.kept import exam_baseline_drafts
+
+        ledger.put(exam_baseline_drafts(stored.record, tree))
+    return stored
 
 
 def _show(argv: list[str]) -> int:
@@ -210,7 +234,7 @@ def _diff(argv: list[str]) -> int:
     options = made.parse_args(argv)
     options.files = options.others
     paths = opt.outputs(options)
-    grader = _grader(options)
+    grader = _choice(options).grader()
     rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
     before = _side(options, options.name, grader)
     if len(options.others) == 1 and not options.others[0].endswith((".json", ".jsonl", ".ndjson")):

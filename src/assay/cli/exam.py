@@ -11,15 +11,15 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.cli.memory import uncollected
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, UsageError, printable
 from assay.exams import bars, sm2
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
 from assay.exams.breaking import break_step, cascade_document
 from assay.exams.document import Outcome, check_result, exam_document, read_result
 from assay.exams.exam import Exam, left_out, read_exam
-from assay.exams.gate import decide, gate_document
 from assay.exams.lint import lint_document, lint_exam
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
@@ -31,6 +31,8 @@ from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from assay.cli.keeping import Store
 
 TIMEOUT_S = 30.0
 ACTIONS: dict[str, str] = {
@@ -54,9 +56,11 @@ def run(verb: str, argv: list[str]) -> int:
     )
     if isinstance(action, ExitCode):
         return action
+    from assay.cli.exam_gate import gate
+
     actions: dict[str, Callable[[list[str]], int]] = {
         "grade": _grade,
-        "gate": _gate,
+        "gate": gate,
         "lint": _lint,
         "break": _break,
         "recalibrate": _recalibrate,
@@ -68,13 +72,15 @@ def run(verb: str, argv: list[str]) -> int:
 # --- what the actions share ---------------------------------------------------------------------------------------------------------------
 
 
-def _add_rules(made: argparse.ArgumentParser, rubric: str) -> None:
+def add_rules(made: argparse.ArgumentParser, rubric: str) -> None:
+    """The options that choose rubric, policy and library."""
     made.add_argument("--rubric", metavar="R", help=f"rubric by name, name@version or YAML file (default: {rubric})")
     made.add_argument("--policy", metavar="Q", default="exam", help="policy by name, name@version or YAML file (default: exam)")
     opt.add_library(made)
 
 
-def _rules(options: argparse.Namespace) -> ExamRules:
+def rules_of(options: argparse.Namespace) -> ExamRules:
+    """The rules that the options ask for."""
     return ExamRules(opt.shelf_of(options).exam_policy(options.policy))
 
 
@@ -93,11 +99,11 @@ def _add_answers(made: argparse.ArgumentParser) -> None:
     made.add_argument("--timeout", metavar="S", type=float, default=TIMEOUT_S, help=f"seconds for one answer of a command or endpoint (default: {TIMEOUT_S:g})")
     made.add_argument("--save-answers", metavar="FILE", help="with --command or --url: keep what was answered, as --answers reads it")
     made.add_argument("--keep-going", action="store_true", help="list answers that are at fault and grade the rest; still exits 3")
-    _add_rules(made, "the exam's, else the policy's")
+    add_rules(made, "the exam's, else the policy's")
 
 
 def _exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
-    exam, rules = read_exam(options.files), _rules(options)
+    exam, rules = read_exam(options.files), rules_of(options)
     return exam, _marking(options, options.rubric or exam.rubric or rules.policy.default_rubric), rules
 
 
@@ -137,26 +143,27 @@ def _progress(total: int) -> Callable[[str], None]:
     return add
 
 
-def _result(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
+def result_of(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
     """A graded exam from its file, every number of it made again."""
     document = read_json(path)
     result = read_result(document)
     return check_result(result, _marking(options, options.rubric or result.rubric), where=path), document
 
 
-def _outputs(options: argparse.Namespace, *inputs: str | None) -> list[str]:
+def outputs_of(options: argparse.Namespace, *inputs: str | None) -> list[str]:
     """The output files, none of which is an input."""
     return opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
 
 
-def _write(paths: list[str], document: Any, *, xml: Callable[[Any], bytes] | None = None) -> None:
+def write(paths: list[str], document: Any, *, xml: Callable[[Any], bytes] | None = None) -> None:
     """The document as JSON; into an .xml file as JUnit, where the action has a form for that."""
     for path in paths:
         with atomic_write(path) as stream:
             stream.write(xml(document) if xml is not None and path.endswith(".xml") else pretty(document))
 
 
-def _say(lines: Any) -> None:
+def say(lines: Any) -> None:
+    """Lines on standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
@@ -175,13 +182,14 @@ def _grade(argv: list[str]) -> int:
     )
     made.add_argument("--raw-bars", action="store_true", help="bars with the same length for each axis, not its weight")
     opt.add_output(made, (".json", ".xml"))
+    add_store(made)
     options = made.parse_args(argv)
-    with uncollected() if options.answers else nullcontext():
-        return _graded(options)
+    with storing(options) as store, uncollected() if options.answers else nullcontext():
+        return _graded(options, store)
 
 
-def _graded(options: argparse.Namespace) -> int:
-    paths = _outputs(options, *options.files, options.answers)
+def _graded(options: argparse.Namespace, store: Store | None) -> int:
+    paths = outputs_of(options, *options.files, options.answers)
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking)
     answers = _answers_of(options, exam)
@@ -191,16 +199,20 @@ def _graded(options: argparse.Namespace) -> int:
     cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
     if cascades:
         document["broken"] = cascades
-    _write(paths, document, xml=junit.exam)
+    if store is not None:
+        from assay.server.keeping import exam_drafts
+
+        store.put(exam_drafts(document, exam, answers.found.values()))
+    write(paths, document, xml=junit.exam)
     for text in (*notes, *(fault.text() for fault in answers.faults)):
         sys.stderr.write(f"assay: {printable(text)}\n")
     if options.json:
         opt.print_json(document)
     else:
-        _say(bars.draw(graded, raw=options.raw_bars))
-        _say(bars.summary(graded, document))
+        say(bars.draw(graded, raw=options.raw_bars))
+        say(bars.summary(graded, document))
         for cascade in cascades:
-            _say(bars.cascade(cascade))
+            say(bars.cascade(cascade))
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
 
 
@@ -228,72 +240,19 @@ def _break(argv: list[str]) -> int:
     )
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = _outputs(options, *options.files, options.answers)
+    paths = outputs_of(options, *options.files, options.answers)
     exam, marking, rules = _exam_of(options)
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = _answers_of(options, exam)
     cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
     document = {"rubric": marking.id, "policy": rules.id, "steps": cascades, "faults": [fault.as_dict() for fault in answers.faults]}
-    _write(paths, document)
+    write(paths, document)
     if options.json:
         opt.print_json(document)
     else:
         for cascade in cascades:
-            _say(bars.cascade(cascade))
+            say(bars.cascade(cascade))
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
-
-
-# --- gate ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def _gate(argv: list[str]) -> int:
-    made = opt.parser(
-        "exam gate",
-        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1.",
-        "assay exam gate result.json --regression regression.json --baseline baseline.json",
-    )
-    made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
-    made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
-    made.add_argument(
-        "--baseline", metavar="B", help="the regression set as the production tutor answered it, graded the same way; exit 4 when it is not there"
-    )
-    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
-    _add_rules(made, "the result's own")
-    opt.add_output(made, (".json", ".xml"))
-    options = made.parse_args(argv)
-    paths = _outputs(options, options.result, options.regression, options.baseline)
-    if options.baseline and not os.path.exists(options.baseline):
-        raise NotEnoughEvidence(
-            "EXM-014",
-            "there is no such baseline.",
-            where=options.baseline,
-            fix="Grade the production tutor on the regression set, and keep that result as the baseline.",
-        )
-    if options.baseline and not options.regression:
-        raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
-    if options.set_baseline and not options.regression:
-        raise UsageError("CLI-001", "what is stored as the baseline is the regression result.", fix="Give it with --regression R.")
-    rules = _rules(options)
-    capstone, _ = _result(options, options.result)
-    regression, source = _result(options, options.regression) if options.regression else (None, None)
-    baseline = _result(options, options.baseline)[0] if options.baseline else None
-    verdict = decide(capstone, rules, regression=regression, baseline=baseline)
-    found = gate_document(verdict, rules, capstone)
-    stored = bool(options.set_baseline and verdict.passed and source is not None)
-    if stored and source is not None and source.source is not None:
-        with atomic_write(options.set_baseline) as stream:
-            stream.write(source.source)
-        found["baseline_written"] = options.set_baseline
-    _write(paths, found, xml=junit.exam_gate)
-    if options.json:
-        opt.print_json(found)
-    else:
-        on = opt.colour()
-        said = opt.paint("PASSED", "green", "bold", on=on) if verdict.passed else opt.paint("FAILED", "red", "bold", on=on)
-        _say([said, *bars.verdict(found)])
-        if options.set_baseline and not stored:
-            sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
-    return ExitCode.PASSED if verdict.passed else ExitCode.FAILED
 
 
 # --- lint, recalibrate, export ------------------------------------------------------------------------------------------------------------
@@ -306,21 +265,21 @@ def _lint(argv: list[str]) -> int:
         "assay exam lint exam.yaml",
     )
     made.add_argument("files", nargs="+", metavar="EXAM", help="exam files (.yaml or .json); several are one exam")
-    _add_rules(made, "the policy's")
+    add_rules(made, "the policy's")
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
     paths = opt.outputs(options)
-    findings = lint_exam(options.files, _marking(options, options.rubric or _rules(options).policy.default_rubric))
+    findings = lint_exam(options.files, _marking(options, options.rubric or rules_of(options).policy.default_rubric))
     document = lint_document(findings, options.files)
-    _write(paths, document)
+    write(paths, document)
     if options.json:
         opt.print_json(document)
     else:
         for path in dict.fromkeys(one.file for one in findings):
             rows = [one for one in findings if one.file == path]
-            _say([f"{printable(path)}: {len(rows)} finding{'s' if len(rows) != 1 else ''}", *(f"  {one.level:<7}  {printable(one.text())}" for one in rows)])
+            say([f"{printable(path)}: {len(rows)} finding{'s' if len(rows) != 1 else ''}", *(f"  {one.level:<7}  {printable(one.text())}" for one in rows)])
         if not findings:
-            _say([f"{len(options.files)} file{'s' if len(options.files) != 1 else ''} checked, nothing found."])
+            say([f"{len(options.files)} file{'s' if len(options.files) != 1 else ''} checked, nothing found."])
     errors = any(one.level == "error" for one in findings)
     return ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
 
@@ -333,13 +292,13 @@ def _recalibrate(argv: list[str]) -> int:
     )
     made.add_argument("--history", metavar="FILE", nargs="+", required=True, help="past results, as `assay exam grade -o` writes them")
     made.add_argument("--write", metavar="DIR", help="write each past result under the new rubric into this folder, so that it can be compared again")
-    _add_rules(made, "none: name it")
+    add_rules(made, "none: name it")
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
-    paths = _outputs(options, *options.history)
+    paths = outputs_of(options, *options.history)
     if not options.rubric:
         raise UsageError("CLI-001", "name the new rubric with --rubric.")
-    rules, marking = _rules(options), _marking(options, options.rubric)
+    rules, marking = rules_of(options), _marking(options, options.rubric)
     results, trees = [], []
     written = [os.path.join(options.write, os.path.basename(path)) for path in options.history] if options.write else []
     if len(set(written)) != len(written) or {os.path.realpath(path) for path in written} & {os.path.realpath(path) for path in options.history}:
@@ -353,12 +312,12 @@ def _recalibrate(argv: list[str]) -> int:
     if written:
         found["written"] = written
         for path, tree, one in zip(written, trees, results, strict=True):
-            _write([path], recalibrated(tree, one))
-    _write(paths, found)
+            write([path], recalibrated(tree, one))
+    write(paths, found)
     if options.json:
         opt.print_json(found)
     else:
-        _say(bars.recalibration(found))
+        say(bars.recalibration(found))
     return ExitCode.PASSED
 
 
@@ -371,16 +330,16 @@ def _export(argv: list[str]) -> int:
     made.add_argument("result", metavar="RESULT", help="a graded exam, as `assay exam grade -o` writes it")
     made.add_argument("--date", metavar="DAY", required=True, help="the day of the review, as 2026-05-18")
     made.add_argument("--state", metavar="FILE", help="an earlier schedule (.json) to go on from; an item it does not have begins anew")
-    _add_rules(made, "the result's own")
+    add_rules(made, "the result's own")
     opt.add_output(made, (".csv", ".json"))
     options = made.parse_args(argv)
-    paths = _outputs(options, options.result, options.state)
+    paths = outputs_of(options, options.result, options.state)
     try:
         day = date.fromisoformat(options.date)
     except ValueError:
         raise UsageError("CLI-001", f"--date {options.date!r} is no day.", fix="Write 2026-05-18.") from None
-    rules = _rules(options)
-    outcome, _ = _result(options, options.result)
+    rules = rules_of(options)
+    outcome, _ = result_of(options, options.result)
     state = sm2.read_state(read_json(options.state)) if options.state else {}
     cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
     document = sm2.sm2_document(cards, rules.policy.sm2, outcome.marking.id, rules.id)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
+from assay.cli.ledger import add_store, storing
 from assay.errors import UsageError
 from assay.files import atomic_write
 from assay.release.decision import exit_code
@@ -15,6 +17,8 @@ from assay.reports.documents import pretty
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.keeping import Sides, Store
+    from assay.cli.stream import Choice
     from assay.pipeline import Grader
     from assay.release.policy import ReleaseRules
 
@@ -59,26 +63,26 @@ def run(verb: str, argv: list[str]) -> int:
     opt.add_cards(made)
     opt.add_library(made)
     opt.add_output(made, (".json", ".md", ".xml"))
+    add_store(made)
     options = made.parse_args(argv)
     rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
     if options.looks < 1:
         raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:
         raise UsageError("CLI-001", "--sign needs --attest FILE.")
-    grader = _grader(options)
+    choice = choice_of(_as_grade(options))
     if options.plan:
         from assay.cli.gate_plan import plan
 
-        return plan(options, rules, grader)
+        if options.store is not None:
+            raise UsageError("CLI-001", "--plan decides nothing, so there is nothing to store.", fix="Leave --store away, or decide.")
+        return plan(options, rules, choice.grader())
     if not options.files or not options.baseline:
         raise UsageError("CLI-001", "a decision needs a candidate and --baseline.", fix="`assay gate candidate.jsonl --baseline baseline.jsonl`")
-    document = _decide(options, rules, grader)
+    opt.outputs(options)
+    with storing(options) as store:  # before anything is written: no file says promote of a decision that could not be kept
+        document = _decide(options, rules, choice.grader()) if store is None else _decide_and_store(options, rules, choice, store)
     return _finish(options, document)
-
-
-def _grader(options: argparse.Namespace) -> Grader:
-    choice = choice_of(_as_grade(options))
-    return choice.grader()
 
 
 def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
@@ -88,28 +92,39 @@ def _as_grade(options: argparse.Namespace) -> argparse.Namespace:
     return parsing.Namespace(**{**vars(options), "policy": options.grading_policy})
 
 
-def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
+def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *, kept: Sides | None = None) -> dict[str, Any]:
     from assay.cli.gate_sides import read_baseline, read_side
-    from assay.deciding import Terms, decide
+    from assay.deciding import Terms, decide, declared
 
-    candidate = read_side(options.files, grader, name="candidate")
-    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now))
-    declared = _declared(options, rules)
-    samples = None if declared["samples"] is None else tuple(declared["samples"])
-    terms = Terms(options.allow_unpaired, tuple(options.quarantine), options.looks, tuple(options.slice), declared["plan"], samples)
+    candidate = read_side(options.files, grader, name="candidate", kept=kept)
+    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now), kept=kept)
+    plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
+    terms = Terms(options.allow_unpaired, tuple(options.quarantine), options.looks, tuple(options.slice), plan, samples)
     return decide(candidate, baseline, rules, grader, terms=terms)
 
 
-def _declared(options: argparse.Namespace, rules: ReleaseRules) -> dict[str, Any]:
-    """The plan as it stands in the decision, and the samples it declares."""
-    now = {**rules.declared(), "looks": options.looks, "slices": sorted(options.slice)}
+def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The plan that was declared before."""
     if not options.with_plan:
-        return {"plan": {"declared": False, "changed": [], **now}, "samples": None}
-    from assay.release.plan import changes, read_plan
+        return None
+    from assay.release.plan import read_plan
 
-    declared = read_plan(options.with_plan)
-    changed = changes(declared, now)
-    return {"plan": {"declared": True, "changed": changed, "digest": declared["digest"], **now}, "samples": declared.get("samples")}
+    return read_plan(options.with_plan)
+
+
+def _decide_and_store(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store) -> dict[str, Any]:
+    """The decision, kept with the grades of both sides and their evidence."""
+    from assay.cli.keeping import Sides, dated
+    from assay.server.keeping import decision_drafts
+
+    choice = dated(choice)
+    sides = Sides(store, choice)
+    document = _decide(options, rules, choice.grader(), kept=sides)
+    candidate, baseline = sides.kept
+    if bare := candidate.bare + baseline.bare:
+        sys.stderr.write(f"assay: {bare:,} grades came without their evidence and are not stored; the decision is, and cannot be replayed.\n")
+    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options)))
+    return document
 
 
 def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:

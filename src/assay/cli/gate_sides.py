@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from assay.cli.keeping import Sides
     from assay.pipeline import Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 
 
-def read_side(paths: Sequence[str], grader: Grader, *, name: str) -> Side:
-    """One side of a comparison, from its files. A line that cannot be read stops everything: what it held is not known."""
-    return side_of(chain.from_iterable(map(stream_documents, paths)), grader, name=name, where=", ".join(paths))
+def read_side(paths: Sequence[str], grader: Grader, *, name: str, kept: Sides | None = None) -> Side:
+    """One side of a comparison, from its files. A line that cannot be read stops everything: what it held is not known. `kept` keeps what it rests on."""
+    documents, where = chain.from_iterable(map(stream_documents, paths)), ", ".join(paths)
+    return side_of(documents, grader, name=name, where=where) if kept is None else kept.read(documents, grader, name=name, where=where)
 
 
-def read_baseline(paths: Sequence[str], grader: Grader, *, folder: str, rules: ReleaseRules, now: datetime | None) -> Side:
+def read_baseline(paths: Sequence[str], grader: Grader, *, folder: str, rules: ReleaseRules, now: datetime | None, kept: Sides | None = None) -> Side:
     """The baseline: files, or the name of a stored one."""
     if len(paths) == 1 and not os.path.exists(paths[0]) and not paths[0].endswith((".json", ".jsonl", ".ndjson")):
         from assay.release.baseline import check_age, find
@@ -36,8 +38,8 @@ def read_baseline(paths: Sequence[str], grader: Grader, *, folder: str, rules: R
                 "REL-002", f"the baseline {stored.name} is a graded exam, and has no runs to pair.", where=stored.path, fix="Use `assay exam gate`."
             )
         check_age(stored, rules, now=now)
-        return read_side([stored.path], grader, name=f"baseline {stored.name}")
-    return read_side(paths, grader, name="baseline")
+        return read_side([stored.path], grader, name=f"baseline {stored.name}", kept=kept)
+    return read_side(paths, grader, name="baseline", kept=kept)
 
 
 def content_digest(paths: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Sequence
 
+    from assay.cli.keeping import Store
     from assay.judging.client import Answer
     from assay.judging.questions import Question
 
@@ -273,6 +274,14 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
             f"{usage['judge']}: {usage['calls']:,} calls, {usage['cached']:,} from the journal, {usage['retries']:,} retries, {usage['repairs']:,} repairs, "
             f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens{cost}{unpriced}{slow}{left}\n"
         )
+
+
+def keep(store: Store | None, document: dict[str, Any]) -> None:
+    """Store judgements, before anything is written; nothing where no store was asked for."""
+    if store is not None:
+        from assay.cli.kept import judgement_draft
+
+        store.put([judgement_draft(document)])
 
 
 def write_outputs(options: argparse.Namespace, makers: dict[str, Callable[[], bytes]], document: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files import read_json
 from assay.judging.audit import PROBES, Measured
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from assay.cli.keeping import Store
     from assay.judging.client import Client
     from assay.judging.items import Pair
 
@@ -42,7 +44,13 @@ def audit(argv: list[str]) -> int:
     made.add_argument("--repeats", metavar="N", type=int, default=3, help="draws of one question in the probe of repeats (default: 3)")
     common.add_judge(made)
     opt.add_output(made, (".json",))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _audit(options, store)
+
+
+def _audit(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)[:1]
     spec = specs[0]
     probes = _probes(options.probe)
@@ -76,6 +84,10 @@ def audit(argv: list[str]) -> int:
     source = options.items or "bundled"
     judge = common.judge_shown(spec)
     document = audit_document(found, judge=judge, pairs=pairs, source=source, injections=len(injections), price=price, usage=usages[0])
+    if store is not None:
+        from assay.store.drafts import draft
+
+        store.put([draft(document, kind="audit")])
     common.write_outputs(options, {}, document)
     if options.json:
         opt.print_json(document)
@@ -140,7 +152,13 @@ def card(argv: list[str]) -> int:
     made.add_argument("--now", metavar="TIME", help="the date of the card, as 2026-11-15T10:00:00Z (default: now)")
     opt.add_library(made)
     opt.add_output(made, (".json", ".html"))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _card(options, store)
+
+
+def _card(options: argparse.Namespace, store: Store | None) -> int:
     audited = _document(options.audit, AUDIT_SCHEMA, "audit") if options.audit else None
     calibration = _calibration(options.calibration) if options.calibration else None
     if audited is None and not options.model:
@@ -159,6 +177,10 @@ def card(argv: list[str]) -> int:
     made_card = make_card(judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now)
     admission = admit(made_card, rules.judge_terms, now=now)
     document = {**made_card, "admission": {"policy": rules.policy, **admission.shown()}}
+    if store is not None:
+        from assay.cli.kept import card_drafts
+
+        store.put(card_drafts(document, audit=audited, calibration=calibration))
     from assay.reports.judge_page import judge_page
 
     common.write_outputs(options, {".html": lambda: judge_page(document).encode("utf-8", "replace")}, document)

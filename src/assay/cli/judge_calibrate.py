@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.files import atomic_write, read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
@@ -17,6 +18,8 @@ from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
+
+    from assay.cli.keeping import Store
 
 STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
 
@@ -36,7 +39,13 @@ def calibrate(argv: list[str]) -> int:
     made.add_argument("--positive", metavar="VALUE", help="the value whose rate is wanted, where values are words, for example pass")
     made.add_argument("--seed", metavar="N", type=int, default=0, help="written down with the result; nothing is drawn at random as yet (default: 0)")
     opt.add_output(made, (".json",))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _calibrate(options, store)
+
+
+def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     options.files = [options.labels]
     if options.minimum < 1:
         raise UsageError("CLI-001", f"--minimum is {options.minimum}; it must be at least 1.")
@@ -49,6 +58,11 @@ def calibrate(argv: list[str]) -> int:
     except NotEnoughEvidence as error:
         error.where = options.labels
         raise
+    if store is not None:
+        from assay.store.drafts import draft
+
+        opt.outputs(options)
+        store.put([draft(document, kind="calibration")])
     lines = [*document["sentences"], "", *_table(document)]
     _finish(options, document, lines)
     return ExitCode.PASSED

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import judge as common
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
@@ -16,6 +17,9 @@ from assay.records.scorecard import SCORING_SYSTEM
 from assay.reports.documents import encode
 
 if TYPE_CHECKING:
+    import argparse
+
+    from assay.cli.keeping import Store
     from assay.judging.client import Answer, Client
 
 
@@ -30,7 +34,13 @@ def claims(argv: list[str]) -> int:
     made.add_argument("--again", action="store_true", help="ask about claims that are already decided too")
     common.add_judge(made)
     opt.add_output(made, (".json", ".jsonl"))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _claims(options, store)
+
+
+def _claims(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)[:1]
     items = read_items(options.files)
     asked = claims_of(items, again=options.again)
@@ -66,6 +76,7 @@ def claims(argv: list[str]) -> int:
         "usage": usages[0],
         "scoringSystem": SCORING_SYSTEM,
     }
+    common.keep(store, document)
     trees = decided_runs(items, asked, answers, model=specs[0].model, version=specs[0].version)
     common.write_outputs(options, {".jsonl": lambda: b"".join(encode(tree) + b"\n" for tree in trees)}, document)
     if options.json:

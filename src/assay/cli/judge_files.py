@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import Unread, atomic_write, stream_documents
 from assay.judging.client import Errored
@@ -26,6 +27,7 @@ from assay.reports.documents import encode
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.keeping import Store
     from assay.judging.client import Client
     from assay.judging.items import Item
     from assay.scoring.rubric import Rubric
@@ -116,7 +118,13 @@ def consume(argv: list[str]) -> int:
     made.add_argument("--replace", action="store_true", help="put the judge's score in the place of one that a run already has")
     made.add_argument("--pending", metavar="FILE", help="write the questions that still have no answer here (.jsonl)")
     opt.add_output(made, (".json", ".jsonl"))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _consume(options, store)
+
+
+def _consume(options: argparse.Namespace, store: Store | None) -> int:
     written = [*opt.outputs(options), *([options.pending] if options.pending else [])]
     taken = {os.path.realpath(path) for path in (*options.of, *options.files)}
     for path in written:
@@ -165,6 +173,7 @@ def consume(argv: list[str]) -> int:
             return [encode(line) for one in compared for line in one.verdicts()]
 
         whole = document["without_verdict"] == 0
+    common.keep(store, document)
     common.write_outputs(options, {".jsonl": lambda: b"".join(line + b"\n" for line in lines())}, document)
     if options.pending:
         _write_pending(options.pending, replay, batch=False, model=options.model)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, UsageError, printable
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, first_order, tally
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from assay.cli.keeping import Store
     from assay.judging.client import Client
     from assay.judging.items import Item, Pair
     from assay.judging.questions import Question
@@ -39,6 +41,7 @@ def _rubric_parser(action: str, what: str, example: str, *, several: bool) -> ar
     common.add_judge(made, several=several)
     opt.add_library(made)
     opt.add_output(made, (".json", ".jsonl"))
+    add_store(made)
     return made
 
 
@@ -74,6 +77,11 @@ def rubric(argv: list[str]) -> int:
         several=False,
     )
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _rubric(options, store)
+
+
+def _rubric(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)
     spec = common.only(specs, "rubric")
     job = _RubricJob(options)
@@ -97,6 +105,7 @@ def rubric(argv: list[str]) -> int:
         "usage": usages[0],
         "scoringSystem": SCORING_SYSTEM,
     }
+    common.keep(store, document)
     common.write_outputs(
         options,
         {".jsonl": lambda: _json_lines(scored_runs(job.items, judged, job.rubric, model=spec.model, version=spec.version, replace=options.replace))},
@@ -117,6 +126,11 @@ def panel(argv: list[str]) -> int:
     )
     made.add_argument("--vote", choices=("mean", "majority"), default="mean", help="how the scores become one (default: mean)")
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _panel(options, store)
+
+
+def _panel(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)
     names = [spec.judge for spec in specs]
     if len(specs) < 2 or len(set(names)) != len(names):
@@ -152,6 +166,7 @@ def panel(argv: list[str]) -> int:
     as_one = "panel:" + "+".join(spec.model for spec in specs)
     first = next(iter(members.values()))
     combined = [one._replace(raw=vote.raw, why=vote.why) for one, vote in zip(first, voted, strict=True)]
+    common.keep(store, document)
     common.write_outputs(
         options,
         {".jsonl": lambda: _json_lines(scored_runs(job.items, combined, job.rubric, model=as_one, version=options.vote, replace=options.replace))},
@@ -213,7 +228,13 @@ def pairwise(argv: list[str]) -> int:
     made.add_argument("--limit", metavar="X", type=float, default=0.10, help="rate of inconsistent pairs above which the judge is warned of (default: 0.10)")
     common.add_judge(made)
     opt.add_output(made, (".json", ".jsonl"))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _pairwise(options, store)
+
+
+def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)
     spec = common.only(specs, "pairwise")
     if not 0 <= options.limit <= 1:
@@ -234,6 +255,7 @@ def pairwise(argv: list[str]) -> int:
         compared, usages = common.work(specs, journal, ask, seed=options.seed, total=len(asked))
     counts = counts_of(look.answer for one in compared for look in one.looks)
     document = comparisons_document(compared, judge=common.judge_shown(spec), counts=counts, usage=usages[0], limit=options.limit, seed=options.seed)
+    common.keep(store, document)
     common.write_outputs(options, {".jsonl": lambda: _json_lines([line for one in compared for line in one.verdicts()])}, document)
     if options.json:
         opt.print_json(document)

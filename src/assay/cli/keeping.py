@@ -1,7 +1,7 @@
-"""`--store`: the evidence and the results of a stream, into a ledger.
+"""`--store`: evidence and results, into a ledger.
 
-Workers make the canonical bodies and hand them over like any other output; they wait in a temporary file until the whole stream was good, and then go
-into the ledger in bulk. So a stream that fails as a whole stores nothing, as it writes nothing.
+What a verb stores waits here until all of its work was good, and then goes into the ledger in bulk, what others rest on first. So a verb that fails as a
+whole stores nothing, and one that is killed while it stores leaves a ledger that verifies. A stream that is graded by workers hands its bodies over in a file.
 """
 
 from __future__ import annotations
@@ -9,57 +9,118 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.cli.ledger import open_for, store_grades
 from assay.cli.stream import Choice, read_cards
+from assay.errors import printable
 from assay.jobs import Basis, KeepingGrader, basis_of
 from assay.jobs import Kept as KeptGrade
 from assay.library.shelf import Shelf
 from assay.reports.documents import FORMATS, JsonLines
+from assay.server.keeping import KeptSide, keep_side
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
 
 if TYPE_CHECKING:
-    import argparse
-
-    from assay.files import Document
+    from assay.files import Document, Unread
+    from assay.pipeline import Grader
     from assay.records.grade import Payload
+    from assay.release.sides import Side
     from assay.store.ledger import Ledger
 
 SPOOL = ".ledger"
+BATCH = 1500
+"""Records stored in one transaction: enough to be quick, few enough that others get their turn."""
+IN_MEMORY = 32 * 1024 * 1024
+"""Bytes that wait in memory; more of them wait in a temporary file."""
+
+
+class Store:
+    """A ledger to store into, and the groups of drafts that wait for it. A group is stored whole or not at all."""
+
+    def __init__(self, ledger: Ledger, project: str, waiting: IO[bytes]) -> None:
+        self.ledger = ledger
+        self.project = project
+        self._waiting = waiting
+
+    @classmethod
+    @contextmanager
+    def of(cls, ledger: Ledger, project: str) -> Iterator[Store]:
+        """A store into a project of a ledger. What was not put into it is forgotten."""
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as waiting:
+            yield cls(ledger, project, waiting)
+
+    def add(self, group: list[Draft]) -> None:
+        """Let a group wait, behind those that came before."""
+        data = _pack(group)
+        self._waiting.write(len(data).to_bytes(8))
+        self._waiting.write(data)
+
+    def put(self, *groups: list[Draft]) -> None:
+        """Store what waits and then these, and say how much of it was new. What this returns from is on the disk."""
+        self.put_all(chain(self._waited(), groups))
+
+    def put_all(self, groups: Iterable[list[Draft]]) -> None:
+        """Store groups, many of them in one transaction, and say how much of it was new."""
+        new = known = 0
+        waiting = iter(groups)
+        while batch := [one for group in islice(waiting, BATCH // 3) for one in group]:
+            for stored in self.ledger.put_many(batch, project=self.project):
+                new += stored.new
+                known += not stored.new
+        self.ledger.close()
+        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before.\n")
+
+    def _waited(self) -> Iterator[list[Draft]]:
+        self._waiting.seek(0)
+        while size := self._waiting.read(8):
+            yield _unpack(self._waiting.read(int.from_bytes(size)))
+
+
+_pack = msgspec.msgpack.Encoder(enc_hook=bytes).encode  # a body is bytes of a class of its own
+_unpack = msgspec.msgpack.Decoder(list[Draft]).decode
+
+
+def dated(choice: Choice) -> Choice:
+    """A choice with the moment from which the age of cards is counted: it is noted with the grades, so that they can be replayed."""
+    return choice._replace(now=choice.now or (datetime.now(UTC) if choice.cards else None))
+
+
+class Sides:
+    """The sides of a comparison, read once and kept with all they rest on."""
+
+    def __init__(self, store: Store, choice: Choice) -> None:
+        self.kept: list[KeptSide] = []
+        self._store = store
+        self._basis = basis_of(read_cards(choice.cards), choice.now)
+
+    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str) -> Side:
+        """One side, as `deciding.side_of` makes it."""
+        self.kept.append(keep_side(documents, grader, self._store.add, name=name, where=where, basis=self._basis))
+        return self.kept[-1].side
+
+
+# --- streams ------------------------------------------------------------------------------------------------------------------------------
 
 
 class Keeping:
-    """A ledger to store into, and the file in which bodies wait."""
+    """A stream that is graded into a ledger, and the file in which bodies wait."""
 
-    def __init__(self, ledger: Ledger, path: str, choice: Choice, project: str) -> None:
-        self.ledger = ledger
-        self.path = path
-        self.project = project
-        now = choice.now or (datetime.now(UTC) if choice.cards else None)  # noted with the grades, so that it can be replayed
-        self.choice: Choice = KeepingChoice(*choice[:-1], now)
-        self._basis = basis_of(read_cards(choice.cards), now)
-
-    @classmethod
-    def of(cls, options: argparse.Namespace, choice: Choice, stack: ExitStack) -> Keeping:
-        """What the options ask for. The ledger is opened at once: one that cannot be written is told before the work."""
-        from assay.store.ledger import known_project
-
-        known_project(options.project)
-        ledger = stack.enter_context(open_for(options.store))
-        ledger.close()  # it opens again by itself; a connection must not go into the worker processes
-        return cls(ledger, os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), f"bodies{SPOOL}"), choice, options.project)
+    def __init__(self, store: Store, choice: Choice, stack: ExitStack) -> None:
+        self.path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), f"bodies{SPOOL}")
+        self.choice: Choice = KeepingChoice(*dated(choice))
+        self._store = store
+        self._basis = basis_of(read_cards(self.choice.cards), self.choice.now)
 
     def store(self) -> None:
         """Put what waits into the ledger, and say how much of it was new."""
         with open(self.path, "rb") as stream:
-            kept = store_grades(self.ledger, _groups(stream, self._basis), project=self.project)
-        sys.stderr.write(f"assay: {kept.new:,} records stored in {self.ledger.where}, {kept.known:,} were there before.\n")
+            self._store.put_all(_groups(stream, self._basis))
 
 
 class _Evidenced(dict[str, Any]):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.progress import Progress
@@ -16,16 +15,14 @@ from assay.errors import ExitCode, InputError, UsageError, printable
 if TYPE_CHECKING:
     import argparse
 
-    from assay.cli.keeping import Keeping
+    from assay.cli.keeping import Keeping, Store
     from assay.cli.stream import Choice
     from assay.jobs import Replayed
-    from assay.store.drafts import Draft, Item
+    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
     from assay.store.verify import Report
 
 DEFAULT_URL = "sqlite:///.assay/ledger.db"
-BATCH = 1500
-"""Records stored in one transaction: enough to be quick, few enough that others get their turn."""
 
 
 def run(verb: str, argv: list[str]) -> int:
@@ -42,58 +39,69 @@ def add_store(made: argparse.ArgumentParser) -> None:
         const="",
         help=f"also keep evidence and results in a ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})",
     )
-    _add_project(made)
+    add_project(made)
 
 
-def _add_project(made: argparse.ArgumentParser) -> None:
+def add_project(made: argparse.ArgumentParser) -> None:
+    """The option that names a project of a ledger."""
     made.add_argument("--project", metavar="NAME", default="default", help="the project of the ledger (default: default)")
 
 
-def _add_db(made: argparse.ArgumentParser) -> None:
+def add_db(made: argparse.ArgumentParser) -> None:
+    """The option that names the ledger of a verb that is about one."""
     made.add_argument("--db", metavar="URL", default="", help=f"the ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})")
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def extra() -> Iterator[None]:
     """Around an import of what a ledger needs: an extra, and a third of a second to load."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UsageError("FIL-001", f"a ledger needs {error.name}, which is not installed.", fix="pip install 'assay[store]'") from None
+        raise UsageError("STO-001", f"a ledger needs {error.name}, which is not installed.", fix="pip install 'assay[store]'") from None
 
 
 def open_for(url: str, *, read_only: bool = False) -> Ledger:
     """The ledger of a URL, or of the default where it is empty."""
-    with _extra():
+    with extra():
         from assay.store.ledger import open_ledger
-    return open_ledger(url or os.environ.get("ASSAY_DB") or DEFAULT_URL, read_only=read_only)
+    return open_ledger(url_of(url), read_only=read_only)
+
+
+def url_of(url: str) -> str:
+    """The URL of a ledger; where it is empty, the one that every verb takes."""
+    return url or os.environ.get("ASSAY_DB") or DEFAULT_URL
 
 
 def keep(options: argparse.Namespace, choice: Choice, stack: ExitStack) -> Keeping | None:
     """What `--store` asks for; None where it is not given."""
     if options.store is None:
         return None
-    with _extra():
+    with extra():
         from assay.cli.keeping import Keeping
-    return Keeping.of(options, choice, stack)
+    return Keeping(stack.enter_context(_opened(options)), choice, stack)
 
 
-class Kept(NamedTuple):
-    """How many records were stored, and how many were there before."""
+@contextmanager
+def storing(options: argparse.Namespace) -> Iterator[Store | None]:
+    """What `--store` asks for, around the work of a verb; None where it is not given. Nothing is stored before the verb says `put`."""
+    if options.store is None:
+        yield None
+        return
+    with _opened(options) as store:
+        yield store
 
-    new: int
-    known: int
 
-
-def store_grades(ledger: Ledger, groups: Iterable[list[Draft]], *, project: str = "default") -> Kept:
-    """Store grades, each a group of drafts with its evidence (see `jobs.Kept.drafts`). A group is stored whole or not at all."""
-    new = known = 0
-    waiting = iter(groups)
-    while batch := [one for group in islice(waiting, BATCH // 3) for one in group]:
-        for stored in ledger.put_many(batch, project=project):
-            new += stored.new
-            known += not stored.new
-    return Kept(new, known)
+@contextmanager
+def _opened(options: argparse.Namespace) -> Iterator[Store]:
+    with extra():
+        from assay.cli.keeping import Store
+        from assay.store.ledger import known_project
+    project = known_project(options.project)
+    with open_for(options.store) as ledger:
+        ledger.close()  # it opens again by itself; a connection must not go into the worker processes, nor wait while a judge thinks
+        with Store.of(ledger, project) as store:
+            yield store
 
 
 # --- verify -------------------------------------------------------------------------------------------------------------------------------
@@ -105,7 +113,7 @@ def _verify(argv: list[str]) -> int:
         "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all of it is as it was written, 1 if not.",
         "assay verify --db sqlite:///.assay/ledger.db",
     )
-    _add_db(made)
+    add_db(made)
     made.add_argument(
         "--head",
         metavar="PROJECT:SEQ:CHAIN",
@@ -173,19 +181,25 @@ def _say_report(report: Report, where: str) -> None:
 def _replay(argv: list[str]) -> int:
     made = opt.parser(
         "replay",
-        "Make a stored grade again from its stored evidence and the recorded versions, and compare the bytes. Exit 0 if they are the same, 1 if not.",
+        "Make a stored grade or decision again from its stored evidence and the recorded versions, and compare the bytes. Exit 0 if they are the same.",
         "assay replay r-001 --db sqlite:///.assay/ledger.db",
     )
-    made.add_argument("id", metavar="ID", help="the digest of a grade, the beginning of one (8 digits or more), or a run id: then its newest grade")
-    _add_db(made)
-    _add_project(made)
+    made.add_argument("id", metavar="ID", help="the digest of a grade or decision, the beginning of one (8 digits or more), or a run id: then its newest grade")
+    add_db(made)
+    add_project(made)
     opt.add_library(made)
     options = made.parse_args(argv)
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
         from assay.jobs import replay
 
-        found = replay(ledger, grade_of(ledger, options.id, project=options.project), shelf, project=options.project)
+        item = replayable(ledger, options.id, project=options.project)
+        if item.kind == "decision":
+            from assay.cli.replaying import replay_decision
+
+            found = replay_decision(ledger, item, shelf, project=options.project)
+        else:
+            found = replay(ledger, item, shelf, project=options.project)
     if options.json:
         opt.print_json(_replayed(found))
     else:
@@ -193,21 +207,21 @@ def _replay(argv: list[str]) -> int:
     return ExitCode.PASSED if found.same else ExitCode.FAILED
 
 
-def grade_of(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
-    """The stored grade that a person means: by digest, by the beginning of one, or by run."""
+def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
+    """The stored grade or decision that a person means: by digest, by the beginning of one, or a grade by its run."""
     digits = wanted.removeprefix("sha256:").lower()
     if 8 <= len(digits) <= 64 and all(sign in "0123456789abcdef" for sign in digits):
         found = ledger.starting_with(digits, project=project)
-        grades = [item for item in found if item.kind == "grade"]
-        if len(grades) == 1:
-            return grades[0]
-        if len(grades) > 1:
-            raise UsageError("CLI-001", f"{len(grades)} grades or more begin with {wanted!r}.", where=ledger.where, fix="Give more digits.")
+        made = [item for item in found if item.kind in ("grade", "decision")]
+        if len(made) == 1:
+            return made[0]
+        if len(made) > 1:
+            raise UsageError("CLI-001", f"{len(made)} records or more begin with {wanted!r}.", where=ledger.where, fix="Give more digits.")
         if found:
-            raise InputError("FIL-006", f"this record is of kind '{found[0].kind}'; only a grade can be replayed.", where=found[0].digest)
+            raise InputError("STO-017", f"this record is of kind '{found[0].kind}'; only grades and decisions can be replayed.", where=found[0].digest)
     page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
     if not page.items:
-        raise InputError("FIL-001", f"no grade of {wanted!r} is in the project '{project}'.", where=ledger.where, fix="Give a digest or a run id.")
+        raise InputError("STO-012", f"no grade of {wanted!r} is in the project '{project}'.", where=ledger.where, fix="Give a digest or a run id.")
     return page.items[0]
 
 
@@ -216,8 +230,7 @@ def _replayed(found: Replayed) -> dict[str, Any]:
     return {
         "schema": "assay.replay/1",
         "digest": found.grade.digest,
-        "run_id": stored["run_id"],
-        "grade": stored["grade"],
+        **({name: stored[name] for name in ("run_id", "grade")} if found.grade.kind == "grade" else {"outcome": stored["outcome"]}),
         "same": found.same,
         "difference": None if found.difference is None else found.difference._asdict(),
         **{name: stored.get(name) for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")},
@@ -228,7 +241,8 @@ def _say_replayed(found: Replayed) -> None:
     on = opt.colour()
     out = sys.stdout
     stored = found.stored
-    head = f"{stored['run_id']}: {'the same' if found.same else 'DIFFERENT'}, {stored['grade']} {stored['weighted_score']} {found.grade.digest}"
+    name, said = ("decision", stored["outcome"]) if found.grade.kind == "decision" else (stored["run_id"], f"{stored['grade']} {stored['weighted_score']}")
+    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {said} {found.grade.digest}"
     out.write(opt.paint(printable(head), "green" if found.same else "red", "bold", on=on) + "\n")
     if found.difference is not None:
         place, here, there = found.difference

@@ -194,7 +194,7 @@ def _schema_of(argv: list[str]) -> int:
     made.add_argument(
         "name",
         metavar="NAME",
-        help="what to print: run, scorecard, grades, profile, exam, prompts, index ...; a wrong name lists them all",
+        help="what to print: run, scorecard, grades, event, profile, exam, prompts, index ...; a wrong name lists them all",
     )
     options = made.parse_args(argv)
     names = _schema_names()
@@ -203,8 +203,9 @@ def _schema_of(argv: list[str]) -> int:
         return ExitCode.PASSED
     from assay.flowmcp.schemas import SCHEMAS as TOOL_SCHEMAS
     from assay.reports.schemas import SCHEMAS
+    from assay.server.event_schema import SCHEMA as EVENT  # which needs nothing of the web
 
-    documents = {**SCHEMAS, **TOOL_SCHEMAS}
+    documents = {**SCHEMAS, **TOOL_SCHEMAS, "event": EVENT}
     if options.name not in documents:
         known = (*names, *documents)
         raise UsageError("CLI-001", f"there is no schema '{options.name}'.{near_miss(options.name, known)}", fix=f"They are {', '.join(known)}.")

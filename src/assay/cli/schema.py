@@ -16,8 +16,8 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "index": ("schema_tree", "make the indexes of a tree anew; --lock freezes a selection's members"),
     "status": ("schema_tree", "the tree of a namespace or selection: statuses, grades, blockers"),
     "regrade": ("schema_tree", "grade again after a trigger, as far as it goes without a grader"),
-    "gate": ("schema_tree", "the production gate: B or better, stable, no veto, clean validation"),
-    "export": ("schema_tree", "a namespace or selection in its strict published form, into a fresh folder"),
+    "gate": ("schema_gate", "the production gate: B or better, stable, no veto, clean validation"),
+    "export": ("schema_gate", "a namespace or selection in its strict published form, into a fresh folder"),
 }
 
 

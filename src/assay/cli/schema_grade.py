@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
+from assay.cli.ledger import add_store, storing
 from assay.cli.schema_validate import Found, print_findings, print_left, write_findings
 from assay.errors import ExitCode, Fault, InputError, UsageError, printable
 from assay.files import atomic_create, atomic_write, read_json
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import argparse
     from datetime import datetime
 
+    from assay.cli.keeping import Store
     from assay.flowmcp.checks import Check
     from assay.flowmcp.policy import SchemaRules
     from assay.flowmcp.source import SchemaFinding, ToolSchema
@@ -57,18 +59,22 @@ def _grade(argv: list[str]) -> int:
     inp.add_rules(made)
     inp.add_clock(made)
     opt.add_output(made, (".sarif", ".json"))
+    add_store(made)
     options = made.parse_args(argv)
     if options.emit_prompts and options.consume_scores:
         raise UsageError("CLI-001", "--emit-prompts and --consume-scores are two stages.", fix="Give one of them.")
     if not options.emit_prompts and not options.consume_scores and options.path:
         raise UsageError("CLI-001", "say which stage: --emit-prompts or --consume-scores FILE.")
+    if options.store is not None and not options.consume_scores:
+        raise UsageError("CLI-001", "prompts are no results; there is nothing to store.", fix="Give --store with --consume-scores.")
     outputs = opt.outputs(options)
     rules, now, lists = inp.rules_of(options), inp.now_of(options), inp.lists_of(options)
     sources = inp.read_sources(options)
     found = {schema.schema_id: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
     _refuse_twins(sources)
     if options.consume_scores:
-        return _consume(options, sources, found, rules, now, outputs)
+        with storing(options) as store:
+            return _consume(options, sources, found, rules, now, outputs, store)
     return _emit(options, sources, found, now, outputs)
 
 
@@ -141,7 +147,9 @@ def _hash8(schema: ToolSchema) -> str | None:
         return None  # a number beyond what JavaScript holds; the validation says so
 
 
-def _consume(options: argparse.Namespace, sources: inp.Sources, found: Found, rules: SchemaRules, now: datetime, outputs: list[str]) -> int:
+def _consume(
+    options: argparse.Namespace, sources: inp.Sources, found: Found, rules: SchemaRules, now: datetime, outputs: list[str], store: Store | None
+) -> int:
     if sources.unread:
         raise InputError(sources.unread[0].code, "not every schema can be read.", where=str(options.path), faults=sources.faults(), fix="Nothing was written.")
     scores, faults = {}, []
@@ -208,6 +216,8 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: Found, ru
             status = tree.shown_status("tools-aggregate-schema", {"namespace": schema.namespace, "schema": schema.base})
         inp.progress("tools-aggregate-schema", schema.base, status, valid=report["validationPassed"], written=True)
         inp.progress_count(count, len(found))
+    if store is not None:
+        _keep(store, tree, {name: document for name, (document, _) in scores.items()}, [item["report"] for item in reports], found)
     write_findings(outputs, found)
     if options.json:
         opt.print_json({"passed": passed, "reports": reports, "policy": rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
@@ -215,6 +225,15 @@ def _consume(options: argparse.Namespace, sources: inp.Sources, found: Found, ru
         for item in reports:
             _print_report(item, found[item["report"]["schemaId"]])
     return ExitCode.PASSED if passed else ExitCode.FAILED
+
+
+def _keep(store: Store, tree: Tree | None, scores: dict[str, dict[str, Any]], reports: list[dict[str, Any]], found: Found) -> None:
+    """Store the reports with their scores, and what they made of the tree."""
+    from assay.cli.kept import report_drafts, tree_drafts
+
+    namespaces = sorted({schema.namespace for schema, _, _ in found.values()}) if tree is not None else []
+    trees = [tree_drafts(tree, "providers", name) for name in namespaces if tree is not None]
+    store.put(*(report_drafts(report, scores[report["schemaId"]]) for report in reports), *trees)
 
 
 def _scores_path(given: str, schema: ToolSchema) -> str:

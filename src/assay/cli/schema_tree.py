@@ -1,4 +1,4 @@
-"""`assay schema import`, `record`, `index`, `status`, `regrade`, `gate` and `export`: the grading tree."""
+"""`assay schema import`, `record`, `index`, `status` and `regrade`: the grading tree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
+from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import parse_json, read_json
-from assay.flowmcp import gate as gates
 from assay.flowmcp import index as idx
-from assay.flowmcp.checks import run_checks
 from assay.flowmcp.entry import TRIGGERS
-from assay.flowmcp.manifest import snapshot_of, tools_of
 from assay.flowmcp.names import FULL, PARTIAL
 from assay.flowmcp.selection import check_selection
 from assay.flowmcp.versions import CURRENT
@@ -23,6 +21,7 @@ from assay.registry import near_miss
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.keeping import Store
     from assay.flowmcp.tree import Tree
 
 KINDS = {"providers": "namespace", "selections": "selection"}
@@ -30,10 +29,10 @@ KINDS = {"providers": "namespace", "selections": "selection"}
 
 def run(action: str, argv: list[str]) -> int:
     """Run one of the actions of this file."""
-    return {"import": _import, "record": _record, "index": _index, "status": _status, "regrade": _regrade, "gate": _gate, "export": _export}[action](argv)
+    return {"import": _import, "record": _record, "index": _index, "status": _status, "regrade": _regrade}[action](argv)
 
 
-def _owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
+def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
     """The namespaces and selections of those names; all of the tree where none is named."""
     known = [(kind, name) for kind in KINDS for name in tree.names(kind)]
     if not names:
@@ -47,6 +46,14 @@ def _owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
             raise InputError("IDX-006", f"there is no namespace or selection '{name}'.{near_miss(name, [pair[1] for pair in known])}", where=tree.root)
         found += hits
     return found
+
+
+def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
+    """Store the entries and the index of these namespaces and selections; nothing where no store was asked for. What is there already is not stored again."""
+    if store is not None:
+        from assay.cli.kept import tree_drafts
+
+        store.put(*(tree_drafts(tree, kind, name) for kind, name in pairs))
 
 
 # --- import -------------------------------------------------------------------------------------------------------------------------------
@@ -63,7 +70,13 @@ def _import(argv: list[str]) -> int:
     inp.add_tree(made)
     inp.add_rules(made)
     inp.add_clock(made)
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _imported(options, store)
+
+
+def _imported(options: argparse.Namespace, store: Store | None) -> int:
     tree, now = inp.tree_of(options, must_exist=False), inp.now_of(options)
     if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
         document = read_json(options.path, lone_surrogates=True).tree
@@ -72,6 +85,7 @@ def _import(argv: list[str]) -> int:
             with tree.locked("selections", str(document["selectionId"])):
                 written = [tree.import_selection(document, options.path, now=now)]
                 tree.rebuild("selections", str(document["selectionId"]))
+            keep(store, tree, [("selections", str(document["selectionId"]))])
             return _print_import(options, written, [], several=False)
     from assay.flowmcp.assess import assess
     from assay.flowmcp.intake import import_one
@@ -83,6 +97,7 @@ def _import(argv: list[str]) -> int:
             "FMC-008", f"the folder holds {len(namespaces)} namespaces: {', '.join(namespaces)}.", where=str(options.path), fix="One folder, one namespace."
         )
     written = [import_one(tree, schema, assess(schema), now=now) for schema in sources.schemas]
+    keep(store, tree, [("providers", namespace) for namespace in namespaces])
     return _print_import(options, written, sources.unread, several=len(namespaces) > 1 and sources.folder)
 
 
@@ -131,7 +146,13 @@ def _record(argv: list[str]) -> int:
     inp.add_tree(made)
     inp.add_rules(made)
     inp.add_clock(made)
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _recorded(options, store)
+
+
+def _recorded(options: argparse.Namespace, store: Store | None) -> int:
     from assay.flowmcp.record import PLACE, Trigger, record
     from assay.flowmcp.regrade import Place
 
@@ -150,6 +171,8 @@ def _record(argv: list[str]) -> int:
     status = tree.shown_status(entry["area"], names)
     inp.progress(entry["area"], Place("", "", entry["area"], names).primitive, status, valid=True, written=True)
     inp.progress_count(1, 1)
+    owner = ("selections", names["selection"]) if "selection" in names else ("providers", names["namespace"])
+    keep(store, tree, [owner])
     if options.json:
         opt.print_json({"path": path, "entry": entry, "notes": [*built.result.notes, *built.result.warnings] if built else []})
     else:
@@ -191,11 +214,18 @@ def _index(argv: list[str]) -> int:
     inp.add_tree(made)
     inp.add_rules(made)
     inp.add_clock(made)
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _indexed(options, store)
+
+
+def _indexed(options: argparse.Namespace, store: Store | None) -> int:
     tree = inp.tree_of(options)
     known: dict[str, dict[str, Any]] = {}
     listed: list[dict[str, Any]] = []
-    for kind, name in _owners(tree, options.names):
+    named = owners(tree, options.names)
+    for kind, name in named:
         with tree.locked(kind, name):
             if options.lock and kind == "selections":
                 tree.take_lock(name, now=inp.now_of(options))
@@ -211,6 +241,7 @@ def _index(argv: list[str]) -> int:
             listed.append(row)
         else:
             sys.stdout.write(f"{name}  {found['status']}  {found.get('grade', 'no grade')}  {_counted(found['blockers'])}\n")
+    keep(store, tree, named)
     if options.json:
         opt.print_json({"indexes": listed})
     return ExitCode.PASSED
@@ -232,7 +263,7 @@ def _status(argv: list[str]) -> int:
     tree = inp.tree_of(options)
     known: dict[str, dict[str, Any]] = {}
     found = []
-    for kind, name in _owners(tree, options.names):
+    for kind, name in owners(tree, options.names):
         tree.home(kind, name)
         if kind == "providers":
             found.append(idx.namespace_index(tree.root, name, tree.rules, systems=tree.systems))
@@ -299,19 +330,25 @@ def _regrade(argv: list[str]) -> int:
     inp.add_tree(made)
     inp.add_rules(made)
     inp.add_clock(made)
+    add_store(made)
     options = made.parse_args(argv)
+    with storing(options) as store:
+        return _regraded(options, store)
+
+
+def _regraded(options: argparse.Namespace, store: Store | None) -> int:
     from assay.flowmcp.regrade import regrade
 
     tree, now = inp.tree_of(options), inp.now_of(options)
+    named = owners(tree, options.names)
     outcomes = [
-        outcome
-        for kind, name in _owners(tree, options.names)
-        for outcome in regrade(tree, kind, name, options.trigger, now=now, issue=options.issue, requested_by=options.by)
+        outcome for kind, name in named for outcome in regrade(tree, kind, name, options.trigger, now=now, issue=options.issue, requested_by=options.by)
     ]
     for count, outcome in enumerate(outcomes, 1):
         place = outcome.place
         inp.progress(place.area, place.primitive, tree.shown_status(place.area, place.names), valid=True, written=outcome.action == "regraded")
         inp.progress_count(count, len(outcomes))
+    keep(store, tree, named)
     due = [outcome for outcome in outcomes if outcome.action == "due"]
     if options.json:
         opt.print_json(
@@ -344,111 +381,3 @@ def _regrade(argv: list[str]) -> int:
         if due:
             sys.stdout.write(f"{len(due)} due: answer them and run `assay schema record ... --trigger {options.trigger}`\n")
     return ExitCode.FAILED if due or any(item.action == "blocked" for item in outcomes) else ExitCode.PASSED
-
-
-# --- gate and export ----------------------------------------------------------------------------------------------------------------------
-
-
-def _gate(argv: list[str]) -> int:
-    made = opt.parser(
-        "schema gate",
-        "The production gate: grade B or better, stable, no veto, a clean validation, no failing tool. What cannot be told does not pass (exit 4).",
-        "assay schema gate openmeteo --bad-modules bad.json",
-    )
-    made.add_argument("names", nargs="+", metavar="NAMESPACE[.SCHEMA]", help="a whole namespace, or one of its schemas")
-    inp.add_tree(made)
-    inp.add_checks(made)
-    inp.add_rules(made)
-    options = made.parse_args(argv)
-    tree, lists = inp.tree_of(options), inp.lists_of(options)
-    results: list[gates.GateResult] = []
-    for name in options.names:
-        namespace, _, schema = name.partition(".")
-        if all(kind == "selections" for kind, _ in _owners(tree, [namespace])):
-            raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
-        tree.home("providers", namespace)
-        index = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)
-        wanted = [schema] if schema else list(index["schemas"])
-        if schema and schema not in index["schemas"]:
-            raise InputError("IDX-006", f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index['schemas'])}", where=tree.root)
-        results += [_gate_schema(tree, namespace, one, index, lists) for one in wanted]
-        if not schema:
-            results.append(gates.namespace_gate(namespace, index, tree.rules))
-    passed = bool(results) and all(result.passed for result in results)
-    if options.json:
-        opt.print_json(
-            {
-                "passed": passed,
-                "results": [result.document() for result in results],
-                "policy": tree.rules.id,
-                "scoringSystem": CURRENT.scoring,
-                "gradingSystem": CURRENT.grading,
-            }
-        )
-    else:
-        on = opt.colour()
-        for result in results:
-            word = opt.paint("PASS", "green", on=on) if result.passed else opt.paint("UNDETERMINED" if result.undetermined else "FAIL", "red", on=on)
-            sys.stdout.write(f"{word}  {result.subject}\n")
-            for rule in result.rules:
-                mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
-                sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
-        sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
-    if passed:
-        return ExitCode.PASSED
-    return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
-
-
-def _gate_schema(tree: Tree, namespace: str, name: str, index: dict[str, Any], lists: inp.Lists) -> gates.GateResult:
-    from assay.flowmcp.assess import assess
-    from assay.flowmcp.hashing import hash8
-    from assay.flowmcp.reading.files import read_schema
-
-    subject, node = f"{namespace}.{name}", index["schemas"].get(name)
-    snapshot = snapshot_of(os.path.join(tree.home("providers", namespace), name), name)
-    if node is None or snapshot is None:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None)
-    path = os.path.join(tree.home("providers", namespace), name, snapshot.file)
-    try:
-        schema = read_schema(path)
-    except InputError as error:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=str(error))
-    if hash8(schema.main) != snapshot.hash8:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=f"{snapshot.file} was changed: its hash is {hash8(schema.main)}")
-    return gates.schema_gate(
-        subject,
-        node,
-        tree.rules,
-        findings=assess(schema),
-        checks=run_checks(schema, lists=lists.modules, aliases=lists.aliases),
-        tools=list(tools_of(schema.main)),
-        rejected=gates.rejected_beside(index, name),
-    )
-
-
-def _export(argv: list[str]) -> int:
-    made = opt.parser(
-        "schema export",
-        "Write a namespace or selection into a fresh folder in its strict published form: the index first, sources under their plain names, strict entries.",
-        "assay schema export openmeteo -o out/openmeteo",
-    )
-    made.add_argument("name", metavar="NAME", help="a namespace or selection")
-    made.add_argument("-o", "--output", metavar="DIR", required=True, help="a folder that is not there yet, or empty")
-    inp.add_tree(made)
-    inp.add_rules(made)
-    options = made.parse_args(argv)
-    tree = inp.tree_of(options)
-    kind, name = _owners(tree, [options.name])[0]
-    target = os.path.abspath(options.output)
-    if os.path.commonpath([target, tree.root]) == tree.root:
-        raise UsageError("CLI-001", "the export lies inside the tree.", fix="Export into a folder outside it.")
-    with tree.locked(kind, name):
-        written = tree.export(kind, name, target)
-    extended = len(tree.entry_paths(kind, name)) - sum(path.endswith(".json") and "_gradings" in path for path in written)
-    if options.json:
-        opt.print_json({"written": written, "extendedEntriesLeftOut": extended})
-    else:
-        sys.stdout.writelines(f"{path}\n" for path in written)
-        if extended:
-            sys.stdout.write(f"{extended} entries of the extended form were left out: the strict form cannot say what they say\n")
-    return ExitCode.PASSED

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.ledger import add_db, extra, open_for
 from assay.errors import ExitCode, UsageError, printable
 
 if TYPE_CHECKING:
     import argparse
 
-    from assay.store.access import Token
+    with extra():
+        from assay.store.access import Token
     from assay.store.databases import Database
 
 ACTIONS = {
@@ -20,7 +22,6 @@ ACTIONS = {
     "list": "the tokens there are, without their secrets",
     "revoke": "end a token",
 }
-INSTALL = "pip install 'assay[server]'"
 
 
 def run(verb: str, argv: list[str]) -> int:
@@ -35,18 +36,12 @@ def run(verb: str, argv: list[str]) -> int:
 
 def _parser(action: str, what: str, example: str) -> argparse.ArgumentParser:
     made = opt.parser(f"token {action}", what, example)
-    made.add_argument(
-        "--db", metavar="URL", default="sqlite:///.assay/ledger.db", help="the ledger, sqlite:///FILE or postgresql://... (default: .assay/ledger.db)"
-    )
+    add_db(made)
     return made
 
 
 def _database(options: argparse.Namespace) -> Database:
-    try:
-        from assay.store.ledger import open_ledger
-    except ModuleNotFoundError as error:
-        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
-    return open_ledger(options.db).database
+    return open_for(options.db).database
 
 
 def _shown(token: Token) -> dict[str, Any]:
@@ -62,7 +57,8 @@ def _create(argv: list[str]) -> int:
     made.add_argument("--name", metavar="TEXT", default="", help="what it is for, to be found again in the list")
     made.add_argument("--days", metavar="N", type=float, help="end it after so many days (default: never)")
     options = made.parse_args(argv)
-    from assay.store.access import check_scopes, create_token
+    with extra():
+        from assay.store.access import check_scopes, create_token
 
     scopes = check_scopes(options.scope or ["read"])
     if len(options.name) > 200:
@@ -87,7 +83,8 @@ def _list(argv: list[str]) -> int:
     made = _parser("list", "The tokens there are.", "assay token list --project support")
     made.add_argument("--project", metavar="NAME", help="only those of this project")
     options = made.parse_args(argv)
-    from assay.store.access import list_tokens
+    with extra():
+        from assay.store.access import list_tokens
 
     database = _database(options)
     try:
@@ -109,7 +106,8 @@ def _revoke(argv: list[str]) -> int:
     made = _parser("revoke", "End a token. Servers refuse it within seconds.", "assay token revoke 0123456789ab")
     made.add_argument("id", metavar="ID", help="as `assay token list` shows it")
     options = made.parse_args(argv)
-    from assay.store.access import revoke_token
+    with extra():
+        from assay.store.access import revoke_token
 
     database = _database(options)
     try:

@@ -108,7 +108,7 @@ def find(folder: str, name: str) -> Stored:
         raise _changed(path, f"its evidence {record['evidence']} is not there")
     if file_digest(evidence) != record["evidence_digest"]:
         raise _changed(evidence, "the evidence is not what was stored")
-    return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], _moment(record["made_at"], path), record)
+    return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], moment_of(record["made_at"], path), record)
 
 
 _SHAPE: dict[str, type] = {"name": str, "version": int, "kind": str, "made_at": str, "evidence": str, "evidence_digest": str, "digest": str}
@@ -133,7 +133,8 @@ def _changed(path: str, why: str) -> InputError:
     return InputError("REL-005", f"the baseline has changed: {why}.", where=path, fix="Take an older one, or store it again from its evidence.")
 
 
-def _moment(text: str, path: str) -> datetime:
+def moment_of(text: str, path: str) -> datetime:
+    """When a baseline was made."""
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:

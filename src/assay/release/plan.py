@@ -192,21 +192,25 @@ def make_plan(
 
 
 def read_plan(path: str) -> dict[str, Any]:
-    """A plan from its file, as it was written; one that is of another shape, or was changed, is refused."""
-    tree = read_json(path).tree
+    """A plan from its file, as it was written."""
+    return check_plan(read_json(path).tree, where=path)
+
+
+def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
+    """A plan that somebody hands in; one that is of another shape, or was changed, is refused."""
     if not isinstance(tree, dict) or tree.get("schema") != PLAN_SCHEMA:
-        raise InputError("REL-001", f"is no plan ({PLAN_SCHEMA}).", where=path, fix="`assay gate --plan -o plan.json` writes one.")
+        raise InputError("REL-001", f"is no plan ({PLAN_SCHEMA}).", where=where, fix="`assay gate --plan -o plan.json` writes one.")
     absent = [name for name in (*DECLARED, "samples", "digest") if name not in tree]
     if absent:
-        raise InputError("REL-001", f"the plan lacks {', '.join(absent)}.", where=path)
+        raise InputError("REL-001", f"the plan lacks {', '.join(absent)}.", where=where)
     samples = tree["samples"]
     if samples is not None and not (isinstance(samples, list) and samples and all(isinstance(name, str) for name in samples)):
-        raise InputError("REL-001", "the samples of the plan are no list of names.", where=path)
+        raise InputError("REL-001", "the samples of the plan are no list of names.", where=where)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise InputError(
             "REL-001",
             "the plan does not have the digest it carries: it was changed later.",
-            where=path,
+            where=where,
             fix="Declare a new plan before you run.",
         )
     return tree

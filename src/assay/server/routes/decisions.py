@@ -9,25 +9,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.deciding import Terms, decide, side_of
+from assay.deciding import Terms, check_kept_age, decide, declared
 from assay.errors import NotEnoughEvidence
 from assay.files import Document
-from assay.release.baseline import BASELINE_SCHEMA, check_name
+from assay.jobs import NO_BASIS
+from assay.release.baseline import check_name
+from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
 from assay.server import bodies, describing, finding
 from assay.server.auth import admit
-from assay.server.grading import make
+from assay.server.grading import BasedGrader
+from assay.server.keeping import KeptSide, baseline_draft, baseline_record, decision_drafts, keep_side
 from assay.server.problems import Problem
 from assay.server.state import check_name as on_shelf
-from assay.store.drafts import Draft, Link, digest_text, draft
+from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
 if TYPE_CHECKING:
     from assay.pipeline import Grader
+    from assay.release.policy import ReleaseRules
     from assay.server.state import Services
 
 router = APIRouter(tags=["decisions"], responses=describing.EVERY)
 _SLICES = ("tag", "group", "family")
+_TOGETHER = 1500
+"""Records of a side that are stored together, so that others get their turn."""
 _DECISION = describing.taken(
     {
         "candidate": describing.SIDE,
@@ -40,6 +46,7 @@ _DECISION = describing.taken(
         "quarantine": {"type": "array", "items": {"type": "string"}},
         "looks": {"type": "integer", "minimum": 1, "maximum": 1000},
         "slices": {"type": "array", "items": {"enum": list(_SLICES)}},
+        "plan": {"type": "object", "description": "the plan that was declared before, as `assay gate --plan -o plan.json` writes it"},
     },
     "candidate",
     "baseline",
@@ -51,15 +58,15 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "quarantine": list,
     "looks": int,
     "slices": list,
+    "plan": dict,
 }
 
 
 class Evidence(NamedTuple):
-    """The documents of one side, and what has to be stored for it."""
+    """The documents of one side. `stored` has the bodies of those that come from the ledger, by digest."""
 
     documents: list[Document]
-    digests: list[str]
-    drafts: list[Draft]
+    stored: dict[str, Body]
 
 
 @router.post(
@@ -70,7 +77,7 @@ class Evidence(NamedTuple):
     openapi_extra=describing.body(_DECISION),
 )
 async def post_decision(request: Request) -> Response:
-    """The same rules as `assay gate`. The decision is stored with links to the evidence of both sides."""
+    """The same rules as `assay gate`. The decision is stored with links to the evidence and the grades of both sides."""
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     asked = bodies.fields(await bodies.tree(request, services.settings), _KEYS, required=("candidate", "baseline"))
@@ -81,7 +88,7 @@ async def post_decision(request: Request) -> Response:
     if not set(terms.slices) <= set(_SLICES):
         raise Problem(422, f"slices are by {', '.join(_SLICES)}.", where="slices")
     document, drafts = await asyncio.to_thread(_decided, services, principal.project, principal.author, asked, terms)
-    stored = (await services.writer.put(principal.project, drafts))[-1]
+    stored = await _put(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document['outcome']}")
     address = f"/api/v1/decisions/{stored.digest}"
     found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "decision": document}
@@ -95,28 +102,48 @@ def _texts(asked: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
+    """Store what a record rests on, part by part, and then the record, which comes last."""
+    for start in range(0, len(drafts) - 1, _TOGETHER):
+        await services.writer.put(project, drafts[start : min(start + _TOGETHER, len(drafts) - 1)])
+    return (await services.writer.put(project, drafts[-1:]))[0]
+
+
 def _decided(services: Services, project: str, author: str, asked: dict[str, Any], terms: Terms) -> tuple[dict[str, Any], list[Draft]]:
     rules = make_release_rules(services.shelf.release_policy(on_shelf(asked.get("policy", "release"))))
+    plan = check_plan(asked["plan"], where="plan") if "plan" in asked else None
+    said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     grader = services.grader(project, policy=asked.get("grading_policy"), profile=asked.get("profile"), rubric=asked.get("rubric"))
-    sides = {name: _evidence(services, project, author, asked[name], grader, name) for name in ("candidate", "baseline")}
-    ours, theirs = (side_of(sides[name].documents, grader, name=name) for name in ("candidate", "baseline"))
-    document = decide(ours, theirs, rules, grader, terms=terms)
-    made = draft(document, kind="decision", author=author)
-    links = [Link(f"{name}_of", made.name, digest) for name, side in sides.items() for digest in dict.fromkeys(side.digests)]
-    # the evidence first, each record once, and the decision last
-    drafts = {one.digest: one for side in sides.values() for one in side.drafts}
-    return document, [*drafts.values(), made._replace(links=tuple(links))]
+    drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
+    ours, theirs = (_side(services, project, author, asked[name], grader, drafts, name, rules=rules) for name in ("candidate", "baseline"))
+    document = decide(ours.side, theirs.side, rules, grader, terms=terms._replace(plan=said.plan, samples=said.samples))
+    return document, [*drafts.values(), *decision_drafts(document, ours, theirs, plan=plan, author=author)]
 
 
-def _evidence(services: Services, project: str, author: str, asked: Any, grader: Grader, name: str) -> Evidence:
-    """One side, from what the request says of it."""
+def _side(
+    services: Services, project: str, author: str, asked: Any, grader: Grader, drafts: dict[bytes, Draft], name: str, *, rules: ReleaseRules | None = None
+) -> KeptSide:
+    """One side, and the drafts of what it rests on."""
+    found = _evidence(services, project, asked, name, rules)
+    basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
+
+    def take(group: list[Draft]) -> None:
+        drafts.update((one.digest, one) for one in group)
+
+    return keep_side(found.documents, grader, take, name=name, basis=basis, author=author, stored=found.stored)
+
+
+def _evidence(services: Services, project: str, asked: Any, name: str, rules: ReleaseRules | None) -> Evidence:
+    """The documents of one side, from what the request says of it. With rules a baseline may be too old for them."""
     if isinstance(asked, list):
-        return _inline(asked, grader, author, name)
+        return _inline(asked, name)
     found = bodies.fields(asked, {"digests": list, "filter": dict, "baseline": str})
     if len(found) != 1:
         raise Problem(422, "a side is a list of documents, or one of digests, filter and baseline.", where=name)
     if "baseline" in found:
         record = find_baseline(services, project, found["baseline"])
+        if rules is not None:
+            check_kept_age(record, rules, where=name)
         digests = list(record["evidence_digests"])
     elif "digests" in found:
         digests = [str(digest) for digest in found["digests"]]
@@ -128,17 +155,13 @@ def _evidence(services: Services, project: str, author: str, asked: Any, grader:
     wrong = next((item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None)
     if wrong is not None:
         raise Problem(422, f"{wrong.digest} is no run or scorecard that is still there.", where=name)
-    return Evidence([Document(item.tree(), item.digest) for item in items], [item.digest for item in items], [])
+    return Evidence([Document(item.tree(), item.digest) for item in items], {item.digest: Body(item.body or b"") for item in items})
 
 
-def _inline(asked: list[Any], grader: Grader, author: str, name: str) -> Evidence:
+def _inline(asked: list[Any], name: str) -> Evidence:
     if len(asked) > finding.MAX_SIDE:
         raise Problem(422, f"a side has at most {finding.MAX_SIDE:,} records.", where=name)
-    documents = [Document(tree, name, at=f"[{index}]") for index, tree in enumerate(asked)]
-    made = [
-        make(one, grader, author=author) for one in documents if isinstance(one.tree, dict) and one.tree.get("schema") in ("assay.run/1", "assay.scorecard/1")
-    ]
-    return Evidence(documents, [one.evidence for one in made], [piece for one in made for piece in one.drafts])
+    return Evidence([Document(tree, name, at=f"[{index}]") for index, tree in enumerate(asked)], {})
 
 
 def _filtered(services: Services, project: str, asked: dict[str, Any], name: str) -> list[str]:
@@ -172,7 +195,7 @@ async def post_baseline(request: Request) -> Response:
     known: dict[str, type | tuple[type, ...]] = {"name": str, "evidence": (list, dict), "grading_policy": str, "profile": str}
     asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("name", "evidence"))
     record, drafts = await asyncio.to_thread(_kept, services, principal.project, principal.author, asked)
-    stored = (await services.writer.put(principal.project, drafts))[-1]
+    stored = await _put(services, principal.project, drafts)
     address = f"/api/v1/baselines/{stored.digest}"
     found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "baseline": record}
     return bodies.answer(request, found, status=201, headers={"Location": address})
@@ -181,24 +204,12 @@ async def post_baseline(request: Request) -> Response:
 def _kept(services: Services, project: str, author: str, asked: dict[str, Any]) -> tuple[dict[str, Any], list[Draft]]:
     check_name(asked["name"])
     grader = services.grader(project, policy=asked.get("grading_policy"), profile=asked.get("profile"))
-    found = _evidence(services, project, author, asked["evidence"], grader, "evidence")
-    side = side_of(found.documents, grader, name=asked["name"])
-    if not found.digests:
+    drafts: dict[bytes, Draft] = {}
+    kept = _side(services, project, author, asked["evidence"], grader, drafts, "evidence")
+    if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
-    record = {
-        "schema": BASELINE_SCHEMA,
-        "name": asked["name"],
-        "made_at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "evidence_digests": list(dict.fromkeys(found.digests)),
-        "runs": side.runs,
-        "samples": len(side.rows),
-        "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
-        "summary": dict(side.summary),
-    }
-    made = draft(record, kind="baseline", author=author)
-    links = tuple(Link("baseline_of", made.name, digest) for digest in record["evidence_digests"])
-    pieces = {digest_text(one.digest): one for one in found.drafts}
-    return record, [*pieces.values(), made._replace(links=links)]
+    record = baseline_record(asked["name"], kept, now=datetime.now(UTC))
+    return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 
 def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]:

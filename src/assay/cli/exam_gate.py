@@ -1,0 +1,82 @@
+"""`assay exam gate`: the hard gate, the regression check and the soft gates on graded exams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from assay.cli import exam as common
+from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.exams import bars
+from assay.exams.gate import decide, gate_document
+from assay.files import atomic_write
+from assay.reports import junit
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.cli.keeping import Store
+
+
+def gate(argv: list[str]) -> int:
+    """Decide on graded exams."""
+    made = opt.parser(
+        "exam gate",
+        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1.",
+        "assay exam gate result.json --regression regression.json --baseline baseline.json",
+    )
+    made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
+    made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
+    made.add_argument(
+        "--baseline", metavar="B", help="the regression set as the production tutor answered it, graded the same way; exit 4 when it is not there"
+    )
+    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
+    common.add_rules(made, "the result's own")
+    opt.add_output(made, (".json", ".xml"))
+    add_store(made)
+    options = made.parse_args(argv)
+    with storing(options) as store:
+        return _gated(options, store)
+
+
+def _gated(options: argparse.Namespace, store: Store | None) -> int:
+    paths = common.outputs_of(options, options.result, options.regression, options.baseline)
+    if options.baseline and not os.path.exists(options.baseline):
+        raise NotEnoughEvidence(
+            "EXM-014",
+            "there is no such baseline.",
+            where=options.baseline,
+            fix="Grade the production tutor on the regression set, and keep that result as the baseline.",
+        )
+    if options.baseline and not options.regression:
+        raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
+    if options.set_baseline and not options.regression:
+        raise UsageError("CLI-001", "what is stored as the baseline is the regression result.", fix="Give it with --regression R.")
+    rules = common.rules_of(options)
+    capstone, first = common.result_of(options, options.result)
+    regression, source = common.result_of(options, options.regression) if options.regression else (None, None)
+    baseline, before = common.result_of(options, options.baseline) if options.baseline else (None, None)
+    verdict = decide(capstone, rules, regression=regression, baseline=baseline)
+    found = gate_document(verdict, rules, capstone)
+    if store is not None:
+        from assay.cli.kept import exam_gate_drafts
+
+        store.put(exam_gate_drafts(found, [one.tree for one in (first, source) if one is not None], None if before is None else before.tree))
+    stored = bool(options.set_baseline and verdict.passed and source is not None)
+    if stored and source is not None and source.source is not None:
+        with atomic_write(options.set_baseline) as stream:
+            stream.write(source.source)
+        found["baseline_written"] = options.set_baseline
+    common.write(paths, found, xml=junit.exam_gate)
+    if options.json:
+        opt.print_json(found)
+    else:
+        on = opt.colour()
+        said = opt.paint("PASSED", "green", "bold", on=on) if verdict.passed else opt.paint("FAILED", "red", "bold", on=on)
+        common.say([said, *bars.verdict(found)])
+        if options.set_baseline and not stored:
+            sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
+    return ExitCode.PASSED if verdict.passed else ExitCode.FAILED

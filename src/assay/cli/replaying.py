@@ -1,0 +1,100 @@
+"""Making a stored decision again: its grades from their stored evidence and recorded versions, then the decision on them.
+
+A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot be made again; that is said, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import canonical
+from assay.deciding import Terms, decide, declared, side_of
+from assay.errors import InputError, NotEnoughEvidence, ShelfError
+from assay.files import Document, parse_json
+from assay.jobs import Replayed, first_difference, remade, trace
+from assay.pipeline import Graded, Grader
+from assay.release.decision import DECISION_SCHEMA
+from assay.release.plan import check_plan
+from assay.release.policy import make_release_rules
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
+    from assay.store.drafts import Item, Link
+    from assay.store.ledger import Ledger
+
+SIDES = ("candidate", "baseline")
+
+
+class _Known(Grader):
+    """A grader that has graded everything already."""
+
+    def __init__(self, shelf: Shelf, policy: str, graded: Mapping[str, Graded]) -> None:
+        super().__init__(shelf, policy=policy)
+        self._known = graded
+
+    def grade(self, document: Document) -> Graded:
+        return self._known[document.file]
+
+
+def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
+    """Make a stored decision again and compare the bytes."""
+    stored = item.tree()
+    if stored.get("schema") != DECISION_SCHEMA:
+        raise InputError("STO-017", f"this decision is of the schema {stored.get('schema')!r}; only {DECISION_SCHEMA} can be replayed.", where=item.digest)
+    links = ledger.links_of_many([item.digest], project=project)
+    graded = _graded(ledger, item, links, shelf, project)
+    evidence = {name: [link.source for link in links if link.relation == f"{name}_of" and link.target == item.digest] for name in SIDES}
+    if not all(evidence[name] and all(digest in graded for digest in evidence[name]) for name in SIDES):
+        raise NotEnoughEvidence(
+            "STO-008", "this decision rests on grades that were stored without their evidence.", where=item.digest, fix="Decide again on the runs themselves."
+        )
+    grader = _Known(shelf, next(iter(graded.values())).grade.policy, graded)
+    trees = ledger.get_many([str(digest) for name in SIDES for digest in evidence[name]], project=project)
+    documents = {name: [Document(trees[str(digest)].tree(), str(digest)) for digest in evidence[name]] for name in SIDES}
+    candidate, baseline = (side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES)
+    rules = make_release_rules(shelf.release_policy(_on_shelf(stored["policy"])))
+    again = parse_json(canonical(decide(candidate, baseline, rules, grader, terms=_terms(ledger, stored, links, item, rules, project))))
+    if canonical(again) == item.body:
+        return Replayed(item, stored, True, None)
+    return Replayed(item, stored, False, first_difference(stored, again))
+
+
+def _graded(ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str) -> dict[str, Graded]:
+    """Every grade that was decided on, made again, by the digest of its evidence."""
+    wanted = [link.target for link in links if link.relation == "decides" and link.source == item.digest]
+    grades = ledger.get_many(wanted, project=project)
+    found = {}
+    for traced in trace(ledger, [grades[digest] for digest in wanted if digest in grades], project=project):
+        made = remade(traced, shelf)
+        if canonical(made.payload()) != traced.grade.body:
+            raise InputError(
+                "REL-008",
+                f"a grade of this decision is made differently now: {traced.grade.digest}.",
+                where=item.digest,
+                fix="`assay replay` it by itself.",
+            )
+        assert traced.evidence is not None
+        found[traced.evidence.digest] = made
+    return found
+
+
+def _terms(ledger: Ledger, stored: Mapping[str, Any], links: Sequence[Link], item: Item, rules: Any, project: str) -> Terms:
+    """How the decision was asked for."""
+    said = stored["plan"]
+    plan = None
+    if said["declared"]:
+        held = ledger.get_many([str(link.source) for link in links if link.relation == "evidence_of" and link.target == item.digest], project=project)
+        plan = next((check_plan(one.tree(), where=one.digest) for one in held.values() if one.kind == "event"), None)
+        if plan is None:
+            raise NotEnoughEvidence("STO-008", "the plan of this decision is not in the ledger.", where=item.digest)
+    looks, slices = int(said["looks"]), [str(name) for name in said["slices"]]
+    shown, samples = declared(plan, rules, looks=looks, slices=slices)
+    return Terms(not stored["paired"], tuple(stored["missing"]["quarantined"]), looks, tuple(slices), shown, samples)
+
+
+def _on_shelf(name: Any) -> str:
+    """A name with its version, never a path: what is stored may come from anywhere."""
+    if not isinstance(name, str) or "@" not in name or "/" in name or "\\" in name or name.endswith((".yaml", ".yml")):
+        raise ShelfError("LIB-001", f"a stored decision names its policy as name@version, not {name!r}.")
+    return name
