@@ -14,7 +14,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing assay into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[flowmcp]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[charts,flowmcp,terminal]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

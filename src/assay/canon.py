@@ -16,16 +16,22 @@ from assay.errors import InputError
 
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
-# A number that the encoder may have spelled its own way: a zero after the point at the end, an exponent, minus zero, more digits than fit before one.
-# Each pattern begins with one sign, which makes the search quick; text that only looks like such a number costs time, nothing else.
-_SUSPECTS = tuple(map(re.compile, (rb"\.\d*0(?:[,\]}]|\Z)", rb"e[-+]?\d+(?:[,\]}]|\Z)", rb"E[-+]?\d+(?:[,\]}]|\Z)", rb"-0(?:[,\]}]|\Z)")))
-_ZEROS = re.compile(rb'\.0+(?=[,\]}"]|\Z)')
-_TAIL = re.compile(rb'(\.\d*[1-9])0+(?=[,\]}"]|\Z)')
+_pack = msgspec.msgpack.Encoder(decimal_format="number").encode
+# What the encoder spells its own way: zeros after the point at the end, an exponent, minus zero, more digits than fit before one.
+_ENDS = (b".0,", b".0}", b".0]")
+_TRAILING = re.compile(rb"\.\d*0(?:[,\]}]|\Z)")
+_EXPONENT = re.compile(rb"E[-+]\d+(?:[,\]}]|\Z)")
+_MINUS_ZERO = re.compile(rb"-0(?:\.0*)?(?:[,\]}]|\Z)")
+_ZEROS = re.compile(rb"\.0+(?=[,\]}]|\Z)")
+_TAIL = re.compile(rb"(\.\d*[1-9])0+(?=[,\]}]|\Z)")
+# A float in MessagePack that is neither zero nor between 2**-10 and 2**48: it may be none that is finite, or be written with an exponent.
+_STRANGE = re.compile(rb"\xcb(?![\x3f\xbf][\x50-\xff]|[\x40-\x42\xc0-\xc2]|\x00{8})")
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-_pack = msgspec.msgpack.Encoder().encode
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
+_PLAIN_BELOW = 10**21
+"""Whole numbers below this are written with all their digits."""
 
 
 def canonical(value: object) -> bytes:
@@ -38,15 +44,59 @@ def canonical(value: object) -> bytes:
         fast = _encode(value)
     except (UnicodeEncodeError, TypeError) as error:
         raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
-    if b"NaN" in fast or b"Inf" in fast or (b"null" in fast and _may_be_infinite(value)):
+    return _quick(value, fast) or _careful(value, fast)
+
+
+def _quick(value: object, fast: bytes) -> bytes | None:
+    """The canonical text where no number but floats as whole as 4.0 needs another spelling; None where that cannot be told at a glance.
+
+    What looks like a number in a text only costs time: it sends the document the careful way.
+    """
+    if b"\\" in fast or not fast.isascii() or _EXPONENT.search(fast):
+        return None
+    for end in _ENDS:
+        parts = fast.split(end)
+        if len(parts) > 1:
+            quotes = 0
+            for part in parts[:-1]:
+                quotes += part.count(b'"')
+                if quotes & 1:  # it stands in a text, and that stays as it is
+                    return None
+            fast = end[2:].join(parts)
+    return None if _TRAILING.search(fast) or _is_strange(value) else fast
+
+
+def _is_strange(value: object) -> bool:
+    """Whether a number may be none that is finite, or very large, or very small, or minus zero. Decimals are packed as floats."""
+    try:
+        return _STRANGE.search(_pack(value)) is not None
+    except (OverflowError, TypeError, ValueError):
+        return True
+
+
+def _careful(value: object, fast: bytes) -> bytes:
+    escaped = b"\\" in fast
+    # Every second part between quotation marks is a text. What is left are signs, words and numbers, and is short. JSON never holds a bare NUL.
+    parts = (fast.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1") if escaped else fast).split(b'"')
+    bare = b'"'.join(parts[::2])
+    if b"N" in bare or b"I" in bare or (b"n" in bare and _may_be_infinite(value)):
         _refuse_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))  # the encoder would write NaN as null, which says something else
     if not fast.isascii() and _ASTRAL.search(fast):  # only then do UTF-8 and UTF-16 sort keys differently
         return _canonical(value).encode("utf-8", "surrogatepass")
-    if _SUSPECTS[0].search(fast):
-        fast = _trimmed(fast)
-    if any(pattern.search(fast) for pattern in _SUSPECTS[1:]) or b"0" * 21 in fast.translate(_DIGITS):
+    if _has_long_numbers(bare):
         return _TOKENS.sub(_spell, fast)
-    return fast
+    if _TRAILING.search(bare) is None:
+        return fast
+    parts[::2] = _TAIL.sub(rb"\1", _ZEROS.sub(b"", bare)).split(b'"')
+    fast = b'"'.join(parts)
+    return fast.replace(b"\0\1", b'\\"').replace(b"\0\0", b"\\\\") if escaped else fast
+
+
+def _has_long_numbers(bare: bytes) -> bool:
+    """Whether a number may have an exponent, or need one, or be minus zero. `e` stands in `true` and `false` too."""
+    if b"E" in bare or bare.count(b"e") != bare.count(b"true") + bare.count(b"false"):
+        return True
+    return (b"-0" in bare and _MINUS_ZERO.search(bare) is not None) or b"0" * 21 in bare.translate(_DIGITS)
 
 
 def _may_be_infinite(value: object) -> bool:
@@ -55,17 +105,6 @@ def _may_be_infinite(value: object) -> bool:
         return _NOT_FINITE.search(_pack(value)) is not None
     except (OverflowError, TypeError, ValueError):
         return True
-
-
-def _trimmed(data: bytes) -> bytes:
-    """Zeros after the point at the end of numbers, taken away; texts stay as they are. Every second part between quotation marks is a text."""
-    escaped = b"\\" in data
-    if escaped:  # JSON never holds a bare NUL
-        data = data.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
-    parts = data.split(b'"')
-    parts[::2] = _TAIL.sub(rb"\1", _ZEROS.sub(b"", b'"'.join(parts[::2]))).split(b'"')
-    data = b'"'.join(parts)
-    return data.replace(b"\0\1", b'\\"').replace(b"\0\0", b"\\\\") if escaped else data
 
 
 def _refuse_infinite(value: object) -> None:
@@ -123,6 +162,8 @@ def number_text(value: int | float | Decimal) -> str:
     >>> [number_text(x) for x in (4.0, Decimal("1E+2"), 1e-7, Decimal("0.12345678901234567890"))]
     ['4', '100', '1e-7', '0.1234567890123456789']
     """
+    if type(value) is int and -_PLAIN_BELOW < value < _PLAIN_BELOW:
+        return str(value)
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError(f"{number} is not a finite number")

@@ -11,6 +11,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.cli.ledger import add_store, storing
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, UsageError, printable
@@ -26,11 +27,11 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.files import Document, atomic_write, read_json
-from assay.reports import junit
+from assay.reports import junit, markdown
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from assay.cli.keeping import Store
 
@@ -155,11 +156,11 @@ def outputs_of(options: argparse.Namespace, *inputs: str | None) -> list[str]:
     return opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
 
 
-def write(paths: list[str], document: Any, *, xml: Callable[[Any], bytes] | None = None) -> None:
+def write(paths: list[str], document: Any, *, forms: Mapping[str, Callable[[Any], bytes]] | None = None) -> None:
     """The document as JSON; into an .xml file as JUnit, where the action has a form for that."""
     for path in paths:
         with atomic_write(path) as stream:
-            stream.write(xml(document) if xml is not None and path.endswith(".xml") else pretty(document))
+            stream.write((forms or {}).get(os.path.splitext(path)[1], pretty)(document))
 
 
 def say(lines: Any) -> None:
@@ -181,7 +182,8 @@ def _grade(argv: list[str]) -> int:
         "--break", dest="steps", metavar="STEP", action="append", default=[], help="also mark with this step of normalisation left out; may be repeated"
     )
     made.add_argument("--raw-bars", action="store_true", help="bars with the same length for each axis, not its weight")
-    opt.add_output(made, (".json", ".xml"))
+    opt.add_output(made, (".json", ".xml", ".md", ".html"))
+    made.add_argument("--charts", metavar="DIR", help="also write every chart of the exam into a folder, as SVG and as PNG")
     add_store(made)
     options = made.parse_args(argv)
     with storing(options) as store, uncollected() if options.answers else nullcontext():
@@ -203,17 +205,29 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         from assay.server.keeping import exam_drafts
 
         store.put(exam_drafts(document, exam, answers.found.values()))
-    write(paths, document, xml=junit.exam)
+    write(paths, document, forms={".xml": junit.exam, ".md": lambda found: markdown.exam(found).encode(), ".html": _html})
+    if options.charts:
+        from assay.reports.drawing import write_charts
+        from assay.reports.exam_page import exam_charts
+
+        write_charts(exam_charts(document), options.charts)
     for text in (*notes, *(fault.text() for fault in answers.faults)):
         sys.stderr.write(f"assay: {printable(text)}\n")
     if options.json:
         opt.print_json(document)
     else:
-        say(bars.draw(graded, raw=options.raw_bars))
-        say(bars.summary(graded, document))
+        if not terminal.show_exam(document, raw=options.raw_bars):
+            say(bars.draw(graded, raw=options.raw_bars))
+            say(bars.summary(graded, document))
         for cascade in cascades:
             say(bars.cascade(cascade))
     return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+
+
+def _html(document: Any) -> bytes:
+    from assay.reports.exam_page import exam_page
+
+    return exam_page(document).encode("utf-8", "replace")
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:

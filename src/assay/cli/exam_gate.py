@@ -70,7 +70,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
         with atomic_write(options.set_baseline) as stream:
             stream.write(source.source)
         found["baseline_written"] = options.set_baseline
-    common.write(paths, found, xml=junit.exam_gate)
+    common.write(paths, found, forms={".xml": junit.exam_gate})
     if options.json:
         opt.print_json(found)
     else:

@@ -62,7 +62,9 @@ def run(verb: str, argv: list[str]) -> int:
     made.add_argument("--step-summary", action="store_true", help="also append the decision as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     opt.add_cards(made)
     opt.add_library(made)
-    opt.add_output(made, (".json", ".md", ".xml"))
+    opt.add_output(made, (".json", ".md", ".xml", ".html"))
+    made.add_argument("--charts", metavar="DIR", help="also write every chart of the decision into a folder, as SVG and as PNG")
+    made.set_defaults(pairs=None)
     add_store(made)
     options = made.parse_args(argv)
     rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
@@ -99,6 +101,10 @@ def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *,
     candidate = read_side(options.files, grader, name="candidate", kept=kept)
     baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now), kept=kept)
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
+    if not options.allow_unpaired and (options.charts or any(path.endswith(".html") for path in options.output)):
+        from assay.cli.gate_show import pairs_of
+
+        options.pairs = [pair for pair in pairs_of(candidate, baseline, planned=samples) if pair["sample"] not in options.quarantine]
     terms = Terms(options.allow_unpaired, tuple(options.quarantine), options.looks, tuple(options.slice), plan, samples)
     return decide(candidate, baseline, rules, grader, terms=terms)
 
@@ -131,10 +137,15 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     from assay.cli.gate_show import page, show
     from assay.reports import junit
 
-    writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document)}
+    writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document), ".html": lambda: _html(options, document)}
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.write(writers.get(path[path.rfind(".") :], lambda: pretty(document))())
+    if options.charts:
+        from assay.reports.decision_page import decision_charts
+        from assay.reports.drawing import write_charts
+
+        write_charts(decision_charts(document, pairs=options.pairs), options.charts)
     if options.step_summary:
         _step_summary(page(document))
     if options.attest:
@@ -144,6 +155,12 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     else:
         show(document)
     return exit_code(document)
+
+
+def _html(options: argparse.Namespace, document: dict[str, Any]) -> bytes:
+    from assay.reports.decision_page import decision_page
+
+    return decision_page(document, pairs=options.pairs).encode("utf-8", "replace")
 
 
 def _step_summary(text: str) -> None:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.errors import printable
+from assay.release.pairs import pair_up
 from assay.reports import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.release.sides import Side
 
 _WORDS = {"promote": "PROMOTE", "hold": "HOLD", "reject": "REJECT", "not_enough_evidence": "NOT ENOUGH EVIDENCE"}
 _COLOURS = {"promote": "green", "reject": "red"}
 
 
 def show(document: dict[str, Any]) -> None:
-    """The decision in words, on standard output."""
-    out, on = sys.stdout, opt.colour()
-    outcome = document["outcome"]
-    out.write(f"{opt.paint(_WORDS[outcome], 'bold', _COLOURS.get(outcome, 'yellow'), on=on)}: {printable(document['reason'])}\n\n")
-    for rule in document["rules"]:
-        sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "VIOLATED" if rule["violated"] else "not shown"
-        colour = "green" if rule["holds"] else "red" if rule["violated"] else "yellow"
-        out.write(f"  {opt.paint(f'{sign:<9}', colour, on=on)}  {rule['id']:<22}  {printable(rule['reason'])}\n")
+    """The decision in words, on standard output: outcome, rules and sides as tables on a terminal, and what else there is below them."""
+    out = sys.stdout
+    if not terminal.show_decision(document):
+        _head(document)
     found = document["comparison"]
     difference = found["difference"]
-    out.write("\n")
     if difference["low"] is not None:
         ends = f"[{difference['low']:+.2f}, {difference['high']:+.2f}]"
         out.write(f"difference  {difference['estimate']:+.2f} points {ends}, margin {found['margin']:g}, {difference['method']}\n")
@@ -57,6 +59,18 @@ def show(document: dict[str, Any]) -> None:
         shown = ", ".join(f"{item['sample']} {item['difference']:+.2f}" for item in document["worse"][:5])
         out.write(f"fell most   {printable(shown)}\n")
     out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")
+
+
+def _head(document: dict[str, Any]) -> None:
+    """Outcome and rules as plain text."""
+    out, on = sys.stdout, opt.colour()
+    outcome = document["outcome"]
+    out.write(f"{opt.paint(_WORDS[outcome], 'bold', _COLOURS.get(outcome, 'yellow'), on=on)}: {printable(document['reason'])}\n\n")
+    for rule in document["rules"]:
+        sign = "holds" if rule["holds"] else "open" if rule["holds"] is None else "VIOLATED" if rule["violated"] else "not shown"
+        colour = "green" if rule["holds"] else "red" if rule["violated"] else "yellow"
+        out.write(f"  {opt.paint(f'{sign:<9}', colour, on=on)}  {rule['id']:<22}  {printable(rule['reason'])}\n")
+    out.write("\n")
 
 
 def _drawn(difference: dict[str, Any], margin: float, *, width: int = 61) -> str:
@@ -102,6 +116,18 @@ def page(document: dict[str, Any], *, most: int = 20) -> str:
     if document["missing"]["quarantined"]:
         parts.append(f"Left out by name: {', '.join(map(code, document['missing']['quarantined'][:most]))}.\n")
     return "\n".join(parts)
+
+
+def pairs_of(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The score of every sample on both sides, as the page draws them; a side that lost one has None there."""
+    return [
+        {
+            "sample": pair.sample,
+            "candidate": None if pair.candidate is None else float(pair.candidate.score) / 100,
+            "baseline": None if pair.baseline is None else float(pair.baseline.score) / 100,
+        }
+        for pair in pair_up(candidate, baseline, planned=planned)
+    ]
 
 
 def _worse(worse: bool | None) -> str:

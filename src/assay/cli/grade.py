@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.cli.ledger import add_store, keep
 from assay.cli.stream import Choice, Piece, Stopped, Totals, Worker, encoders, grade_stream
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, ShelfError, UsageError, printable
@@ -47,6 +48,7 @@ def _grade(argv: list[str]) -> int:
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     opt.add_choices(made)
     opt.add_output(made, tuple(FORMATS))
+    made.add_argument("--charts", metavar="DIR", help="also write every chart of the report into a folder, as SVG and as PNG")
     made.add_argument("--step-summary", action="store_true", help="also append the results as Markdown to the file that $GITHUB_STEP_SUMMARY names")
     made.add_argument("--keep-going", action="store_true", help="grade the good lines although others are malformed; still exits 3")
     add_store(made)
@@ -83,6 +85,7 @@ class Grading:
             self._summary = _Summary.of(self._options, stack)
             if self._summary is not None:
                 self._sinks.append((self._summary.path, format_of(self._summary.path)))
+            self._report = self._charting(stack)
             self._choice = choice_of(self._options)
             self._keeping = keep(self._options, self._choice, stack)
             if self._keeping is not None:
@@ -93,6 +96,18 @@ class Grading:
                 self._sinks.append((self._outbox.path, format_of(self._outbox.path)))
             self._stack = stack.pop_all()
         return self
+
+    def _charting(self, stack: ExitStack) -> Any:
+        """The report whose charts are asked for: the one that is written anyway, else one that is thrown away; None where none are."""
+        if not getattr(self._options, "charts", None):
+            return None
+        written = next((form for path, form in self._sinks if path.endswith(".html")), None)
+        if written is None:
+            import tempfile
+
+            written = format_of("charts.html")
+            self._sinks.append((os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "charts.html"), written))
+        return written
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -132,6 +147,10 @@ class Grading:
             self._keeping.store()
         if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
             sys.stderr.write(f"assay: {printable(warning)}\n")
+        if self._report is not None and not stopped:
+            from assay.reports.drawing import write_charts
+
+            write_charts(self._report.charts(), options.charts)
         if options.json:
             _print_document(self._spool if not stopped else None, totals)
         elif not stopped:
@@ -230,6 +249,8 @@ def _print_document(spool: Any, totals: Totals) -> None:
 
 
 def _print_lines(data: bytes) -> None:
+    if terminal.show_grades(terminal.rows_of(data.decode())):
+        return
     on = opt.colour()
     for line in data.decode().splitlines():
         sys.stdout.write(opt.paint(line, "red" if "  FAILED  " in line else "green", on=on) + "\n")
@@ -312,6 +333,9 @@ def _print_explanation(result: dict[str, Any], *, first: bool) -> None:
     out = sys.stdout
     if not first:
         out.write("\n")
+        out.flush()
+    if terminal.show_explanation(result):
+        return
     head = f"{printable(result['run_id'])}: {result['grade']}, {result['weighted_score']:.2f}, {'passed' if result['passed'] else 'not passed'}"
     out.write(opt.paint(head, "bold", "green" if result["passed"] else "red", on=on) + "\n")
     for sentence in result["explanation"]:

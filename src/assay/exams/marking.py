@@ -19,7 +19,7 @@ from assay.canon import canonical
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rubric import AXES, BIT, ExamRubric, compile_schema
 from assay.files import parse_json
-from assay.scoring.metrics.equality import beyond_json
+from assay.records.plain import beyond_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.importers.payloads import Reader, asks_for_tools, calls_of, documents_of, tool_of
+from assay.importers.payloads import Reader, asks_for_tools, calls_of, documents_of, offered_of, refusals_of, told_with, tool_of
 from assay.importers.spans import Meaning, Span, amount, count, mapping, name, text, tree
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _TOKENS = ("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.tota
 _COST = ("llm.cost.total", "gen_ai.usage.cost", "gen_ai.cost.total", "operation.cost")
 _PARTS = ("llm.cost.prompt", "llm.cost.completion")
 _FAILED = ("failure", "failed", "error")
+_COMMANDS = ("ParentCommand:", "ParentCommand(", "langgraph.errors.ParentCommand")
 _ASSOCIATED = "traceloop.association.properties."
 
 
@@ -56,24 +57,29 @@ def meaning(span: Span) -> Meaning:
     graph = _graph(span.attributes)
     kind = _kind(span, graph)
     node = name(graph.get("langgraph_node"))
-    called, arguments, call_id, failed, valid = tool_of(span, read) if kind == "tool" else (None, None, None, None, None)
-    calls, asks = (calls_of(span.attributes), asks_for_tools(span.attributes)) if kind in ("model", "agent") else (None, None)
+    tool = tool_of(span, read) if kind == "tool" else None
+    speaks = kind in ("model", "agent")
+    answer = told_with(span.attributes) if kind == "model" else {}
+    is_form = "ls_structured_output_format" in graph  # the tool that a model is shown is only the form of its answer
     return Meaning(
         kind=kind,
-        name=called or _name(span, kind, node),
-        agent=read.first(name, ("gen_ai.agent.name", "agent.name")) if kind in ("agent", "model", "tool") else _agent(span, kind, node),
-        model=_model(read) if kind in ("model", "agent") else None,
+        name=_name(span, kind, node) if tool is None else tool.name,
+        agent=read.first(name, ("gen_ai.agent.name", "agent.name")) or (name(graph.get("lc_agent_name")) if kind == "model" else None),
+        model=_model(read, answer) if speaks else None,
         input_tokens=read.first(count, _TOKENS_IN),
         output_tokens=read.first(count, _TOKENS_OUT),
         total_tokens=read.first(count, _TOKENS),
-        cost_usd=_cost(read),
-        arguments=arguments,
-        call_id=call_id,
-        error=span.error or _said_error(span.attributes) or failed,
+        cost_usd=_cost(read, answer),
+        arguments=None if tool is None else tool.arguments,
+        call_id=None if tool is None else tool.call_id,
+        error=_error(span) or (None if tool is None else tool.error),
         documents=documents_of(span.attributes) if kind == "retrieval" else None,
-        calls=calls,
-        asks_for_tools=asks,
-        valid=valid,
+        calls=None if not speaks else () if is_form else calls_of(span.attributes),
+        asks_for_tools=None if not speaks else False if is_form else asks_for_tools(span.attributes),
+        offered=offered_of(span.attributes) if speaks else None,
+        valid=None if tool is None else tool.valid,
+        refused=tool is not None and tool.refused,
+        refusals=refusals_of(span.attributes) if kind == "agent" else (),
         execution=name(graph.get("langgraph_checkpoint_ns")),
         superstep=count(graph.get("langgraph_step")),
         sources=_sources(graph.get("langgraph_triggers")),
@@ -126,6 +132,8 @@ def _placed(span: Span, kind: Kind, graph: Mapping[str, Any]) -> Kind:
     """A step or an agent as LangGraph places it: a span is a node's where it has the node's name; what else runs inside a node is a part of it."""
     node, stated = graph.get("langgraph_node"), span.attributes.get("openinference.span.kind")
     if isinstance(node, str):
+        if node.startswith("__"):  # the graph's own beginning and end
+            return "other"
         own = name(span.attributes.get("traceloop.entity.name")) or span.name
         return "step" if own == node else kind if kind == "agent" else "other"
     if kind == "step" and isinstance(stated, str) and stated.upper() == "CHAIN":
@@ -149,13 +157,6 @@ def _name(span: Span, kind: Kind, node: str | None) -> str:
     return found or name(span.name) or "unnamed"
 
 
-def _agent(span: Span, kind: Kind, node: str | None) -> str | None:
-    if kind != "step":
-        return None
-    attributes = span.attributes
-    return name(attributes.get("gen_ai.agent.name")) or node or name(attributes.get("executor.id")) or name(attributes.get("graph.node.id"))
-
-
 def _sources(triggers: Any) -> tuple[str, ...] | None:
     """The nodes that a join waited for: `join:a+b:c`."""
     found = tree(triggers)
@@ -166,15 +167,26 @@ def _sources(triggers: Any) -> tuple[str, ...] | None:
 # --- numbers and errors -------------------------------------------------------------------------------------------------------------------
 
 
-def _model(read: Reader) -> str | None:
+def _model(read: Reader, answer: Mapping[str, Any]) -> str | None:
+    """Who answered, as the answer itself says, else as the request named it."""
     found = (name(read.attributes.get(key)) for key in ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "embedding.model_name"))
-    return next((model for model in found if model is not None and model.lower() != "unknown"), None)
+    said = (name(answer.get("model_name")) or name(answer.get("model")), *found)
+    return next((model for model in said if model is not None and model.lower() != "unknown"), None)
 
 
-def _cost(read: Reader) -> int | Decimal | None:
+def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
     whole: int | Decimal | None = read.first(amount, _COST)
     parts = [read.first(amount, (key,)) for key in _PARTS]
-    return whole if whole is not None else None if None in parts else sum(parts)
+    if whole is None and None not in parts:
+        whole = sum(parts)
+    told = (amount(place.get(key)) for place in (answer, mapping(answer.get("token_usage"))) for key in ("cost_usd", "total_cost", "cost"))
+    return whole if whole is not None else next((cost for cost in told if cost is not None), None)
+
+
+def _error(span: Span) -> str | None:
+    """What failed. A command of an inner graph to its parent leaves it as an exception and is none."""
+    found = span.error or _said_error(span.attributes)
+    return None if found is not None and found.startswith(_COMMANDS) else found
 
 
 def _said_error(attributes: Mapping[str, Any]) -> str | None:

@@ -8,15 +8,16 @@ absent is not known; nothing becomes 0 because nobody said it. Where something i
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.importers.content import inputs_of, outputs_of
 from assay.importers.dialects import meaning
+from assay.importers.failing import failure
 from assay.importers.passing import handoffs
+from assay.importers.rules import passages
 from assay.importers.spans import Call, Document, Kind, Meaning, Span
-from assay.importers.stepping import Piece, failure, milliseconds, pieces
+from assay.importers.stepping import Piece, milliseconds, pieces, used
 from assay.importers.tools import tool_calls
 from assay.importers.trace import Trace
 
@@ -80,13 +81,10 @@ def _status(trace: Trace) -> str:
 
 
 def _sum(trace: Trace, steps: list[Piece], name: str) -> Any:
-    """The sum over the steps, each model's part once; None where a model did not say its part. A workflow's own larger count holds."""
-    values = [getattr(step, name) for step in steps]
-    unknown = any(value is None and step.models for value, step in zip(values, steps, strict=True))
-    known = [value for value in values if value is not None]
-    total = None if unknown or not known else sum(known)
-    declared = [getattr(trace.means[key], name) for key, kind in trace.kinds.items() if kind == "workflow" and key in trace.roots]
-    return max([value for value in (total, *declared) if value is not None], default=None)
+    """The sum over the steps; None where a model did not say its part. A workflow's own larger count holds."""
+    outermost = [key for key, kind in trace.kinds.items() if kind == "workflow" and trace.graph_of[key] is None and trace.within(key) is None]
+    declared = [value for value in (getattr(trace.means[key], name) for key in outermost) if value is not None]
+    return used((step.used[name] for step in steps), max(declared, default=None)).amount
 
 
 def _times(trace: Trace) -> dict[str, Any]:
@@ -128,26 +126,14 @@ def _content(trace: Trace) -> dict[str, Any]:
 def _retrieval(trace: Trace) -> list[dict[str, Any]] | None:
     """What was retrieved, each passage once; ranked where one search found it all."""
     searches = [key for key, kind in trace.kinds.items() if kind == "retrieval"]
-    listed = [found for found in (trace.means[key].documents for key in searches) if found is not None]
+    listed = [one for one in (trace.means[key].documents for key in searches) if one is not None]
     trace.dropped["retrievals_without_documents"] += len(searches) - len(listed)
     if not searches or len(listed) < len(searches):
         return None
-    made: dict[str, dict[str, Any]] = {}
-    for found in listed:
-        for passage in found:
-            name = passage.id if passage.id is not None else None if passage.text is None else f"text:{_mark(passage.text)}"
-            if name is None:
-                trace.dropped["passages_without_id_and_text"] += 1
-            elif name in made:
-                trace.dropped["passages_found_twice"] += 1
-            else:
-                made[name] = {"id": name, **({} if passage.text is None else {"text": passage.text})}
-    ranked = len(listed) == 1 and not trace.dropped["passages_without_id_and_text"]
-    return [{**one, "rank": index} if ranked else one for index, one in enumerate(made.values(), start=1)]
-
-
-def _mark(passage: str) -> str:
-    return sha256(passage.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    found = passages(listed)
+    trace.dropped["passages_found_twice"] += found.repeated
+    trace.dropped["passages_without_id_and_text"] += found.nameless
+    return [{key: value for key, value in one._asdict().items() if value is not None} for one in found.found]
 
 
 def _otel(trace: Trace) -> dict[str, Any]:

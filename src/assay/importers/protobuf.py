@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import Fault, InputError, UsageError
+from assay.importers.failing import error_of
 from assay.importers.spans import Span
 from assay.importers.wire import (
     MAX_ATTRIBUTES,
@@ -18,7 +19,6 @@ from assay.importers.wire import (
     TRACE_ID,
     Refused,
     Wrong,
-    error_of,
     id_of,
     same_trace,
     text_of,

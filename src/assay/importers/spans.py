@@ -51,7 +51,7 @@ class Document(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call that a model asked for."""
+    """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as an object, None where nobody recorded any."""
 
     name: str
     arguments: Any
@@ -78,7 +78,13 @@ class Meaning(NamedTuple):
     """The tool calls that a model's answer asks for; None where the answer is not recorded."""
     asks_for_tools: bool | None = None
     """Whether a model's answer ended in order to call tools, by its finish reason."""
+    offered: Mapping[str, Any] | None = None
+    """The tools that a model or agent was shown, with the JSON Schema of each; None where nobody says."""
     valid: bool | None = None
+    refused: bool = False
+    """Whether a tool was never reached because its schema refused the arguments."""
+    refusals: tuple[str, ...] = ()
+    """The calls of an agent that were refused so, by their ids, where only the model was told."""
     execution: str | None = None
     """Which execution of a node it belongs to: a LangGraph checkpoint namespace."""
     superstep: int | None = None

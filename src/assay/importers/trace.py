@@ -7,19 +7,21 @@ trace with a gap is not a whole run, and no sum over it is the sum. A leaf that 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.importers.dialects import meaning
 from assay.importers.spans import Kind, Meaning, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+UNNAMED = "LangGraph"
+"""The name of a graph that nobody named."""
 _HOLDS: tuple[Kind, ...] = ("workflow", "step", "agent", "model", "tool")
 
 
 class Trace:
-    """One trace. `rep` maps a span that is a step, or a part of one, to the span that stands for the step."""
+    """One trace, with its outermost units: a span is a step, runs in one, or belongs to none."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.dropped: Counter[str] = Counter()
@@ -35,8 +37,19 @@ class Trace:
         """The step that a span runs in, itself not counted."""
         self.graph_of: dict[str, str | None] = {}
         self._hold()
-        self.rep: dict[str, str] = {}
-        self._steps()
+        self._is_step: set[str] = set()
+        self.steps: list[str] = []
+        """The spans that are a step, those that hold before those that are held."""
+        self._find_steps()
+        self.speakers = self._speaking()
+        """Models, and agents of whose models nothing is told, each once, in the order they began."""
+        self.agent_of: dict[str, str | None] = {}
+        """The outermost agent in a step that a span belongs to, by its name."""
+        self.inner_graph_of: dict[str, str | None] = {}
+        """The outermost named graph in a step that a span belongs to."""
+        self.offered_to: dict[str, Mapping[str, Any] | None] = {}
+        """The tools that a speaker was shown: as its own span says, or that of the agent it speaks for."""
+        self._look_up()
         self._look_for_gaps()
 
     # --- the tree -------------------------------------------------------------------------------------------------------------------------
@@ -96,30 +109,41 @@ class Trace:
 
     # --- steps ----------------------------------------------------------------------------------------------------------------------------
 
-    def _steps(self) -> None:
-        agents: dict[str, set[str]] = {}
-        for key, holder in self.holder.items():
-            if self.kinds[key] == "agent" and holder is not None:
-                agents.setdefault(holder, set()).add(self.means[key].name)
+    def _find_steps(self) -> None:
+        """A step is an outermost unit; what runs inside it belongs to it, whatever it is. A model that nobody holds is a step of its own."""
         for key in self.order:
             holder, kind = self.holder[key], self.kinds[key]
-            above = None if holder is None else self.rep.get(holder) or self.step_of[holder]
-            self.step_of[key] = above
-            if kind in ("step", "agent"):
-                joined = holder is not None and holder in self.rep and self._is_same(key, holder, agents.get(holder, set()))
-                self.rep[key] = self.rep[holder] if joined and holder is not None else key
-                if joined and holder is not None:
-                    self.step_of[key] = self.step_of[holder]
-            elif kind == "model" and above is None and (holder is None or self.kinds[holder] != "model"):
-                self.rep[key] = key  # a model that nobody holds is a step of its own
+            self.step_of[key] = None if holder is None else self.within(holder)
+            alone = kind == "model" and (holder is None or self.kinds[holder] != "model")
+            if self.step_of[key] is None and (kind in ("step", "agent") or alone):
+                self.steps.append(key)
+                self._is_step.add(key)
 
-    def _is_same(self, key: str, holder: str, agents: set[str]) -> bool:
-        """Whether a step or an agent is but another name for the step that holds it."""
-        kind, above = self.kinds[key], self.kinds[holder]
-        one, other = self.means[key], self.means[holder]
-        if kind == "agent":
-            return len(agents) == 1 if above == "step" else one.name == other.name
-        return above == "step" and one.name == other.name and one.execution == other.execution
+    def _speaking(self) -> list[str]:
+        heard: set[str] = set()
+        """The spans inside which somebody speaks."""
+        found = []
+        for key in reversed(self.order):
+            kind = self.kinds[key]
+            if (kind == "model" and not self.is_nested(key)) or (kind == "agent" and key not in heard):
+                found.append(key)
+                heard.add(key)
+            holder = self.holder[key]
+            if key in heard and holder is not None:
+                heard.add(holder)
+        return sorted(found, key=lambda key: (self.spans[key].start_ns, key))
+
+    def _look_up(self) -> None:
+        """What spans have from those above them in the same step."""
+        graphs = {self.up[key] for key, kind in self.kinds.items() if kind == "step" and self.means[key].execution is not None}
+        for key in self.order:
+            meant, parent = self.means[key], self.up[key]
+            inside = parent if key not in self._is_step and parent is not None else None
+            own = self.spans[key].attributes.get("traceloop.entity.name") or self.spans[key].name
+            graph = own if inside is not None and key in graphs and isinstance(own, str) and own.strip() and own != UNNAMED else None
+            self.agent_of[key] = (self.agent_of[inside] if inside else None) or (meant.name if self.kinds[key] == "agent" else None)
+            self.inner_graph_of[key] = (self.inner_graph_of[inside] if inside else None) or graph
+            self.offered_to[key] = meant.offered if meant.offered is not None or inside is None else self.offered_to[inside]
 
     # --- gaps -----------------------------------------------------------------------------------------------------------------------------
 
@@ -168,7 +192,7 @@ class Trace:
 
     def within(self, key: str) -> str | None:
         """The step that a span belongs to: its own, or the one it runs in."""
-        return self.rep.get(key) or self.step_of[key]
+        return key if key in self._is_step else self.step_of[key]
 
 
 def _weight(span: Span) -> tuple[bool, bool, int, str]:

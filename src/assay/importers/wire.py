@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError
 from assay.files import json_fault, parse_json
+from assay.importers.failing import error_of
 from assay.importers.spans import Span
 
 if TYPE_CHECKING:
@@ -227,17 +228,6 @@ def _value(given: Any, key: str, depth: int) -> Any:
 def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
     """The spans of this trace that a span is linked to; links elsewhere are no evidence here."""
     return tuple(id_of(span, SPAN_ID, "a link's spanId") for trace, span in links if isinstance(trace, str) and trace.lower().removeprefix("0x") == trace_id)
-
-
-def error_of(failed: bool, message: Any, events: list[tuple[str, dict[str, Any]]], attributes: Mapping[str, Any]) -> str | None:
-    """What went wrong, where the status says that something did: the type of the error and its words."""
-    if not failed:
-        return None
-    thrown: Mapping[str, Any] = next((more for name, more in reversed(events) if name == "exception"), {})
-    words = next((text for text in (message, thrown.get("exception.message")) if isinstance(text, str) and text.strip()), "")
-    kind = next((text for text in (thrown.get("exception.type"), attributes.get("error.type")) if isinstance(text, str) and text.strip()), "")
-    said = words if not kind or kind.rpartition(".")[2] in words else f"{kind}: {words}" if words else kind
-    return (said or "the span's status is ERROR")[:2000]
 
 
 # --- what the Python SDK prints -----------------------------------------------------------------------------------------------------------

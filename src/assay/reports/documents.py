@@ -17,7 +17,7 @@ from assay.reports.junit import JUnit
 from assay.reports.markdown import Markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.records.grade import Payload
 
@@ -163,7 +163,14 @@ class Csv(Format):
         return b""
 
 
-FORMATS: dict[str, type[Format]] = {".json": JsonDocument, ".jsonl": JsonLines, ".csv": Csv, ".md": Markdown, ".xml": JUnit}
+def _report() -> Format:
+    """The page that stands alone. It brings the charts along, so it is loaded only where it is asked for."""
+    from assay.reports.html import Report
+
+    return Report()
+
+
+FORMATS: dict[str, Callable[[], Format]] = {".json": JsonDocument, ".jsonl": JsonLines, ".csv": Csv, ".md": Markdown, ".xml": JUnit, ".html": _report}
 
 
 def format_of(path: str) -> Format:

@@ -5,29 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay import exact
-from assay.reports.html import Html, join, page, say, tag
+from assay.reports.charts import Chart, judges
+from assay.reports.figures import Pictures
+from assay.reports.markup import Html, join, page, say, tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAMES = {
-    "position": "Position",
-    "verbosity": "Length",
-    "padding": "Padding",
-    "self_preference": "Own family",
-    "self_agreement": "Repeats",
-    "sycophancy": "Stated scores",
-    "injection": "Injections obeyed",
-}
-_SHARES = ("self_agreement", "injection")
-"""Numbers on 0..1; the others are on -1..1 with 0 for none."""
 
-
-def judge_page(card: Mapping[str, Any]) -> str:
+def judge_page(card: Mapping[str, Any], *, draw: bool = True) -> str:
     """The card as a page."""
     admission = card.get("admission") or {}
     may = admission.get("may_gate") is True
     title = f"Judge {card.get('model')}"
+    pictures = Pictures(draw=draw)
+    bias, *agreement = judge_charts(card)
     body = [
         tag("h1", title),
         tag(
@@ -38,13 +30,19 @@ def judge_page(card: Mapping[str, Any]) -> str:
         ),
         _terms(admission.get("terms") or []),
         tag("h2", "Biases"),
-        _biases(card.get("biases") or {}),
+        pictures.figure(bias),
         tag("h2", "Agreement with people"),
+        *(pictures.figure(chart) for chart in agreement if chart.spec is not None),
         _agreement(card),
         tag("h2", "What this card is about"),
         _facts(card),
     ]
-    return page(title, join(body))
+    return page(title, join(body), styles=pictures.styles)
+
+
+def judge_charts(card: Mapping[str, Any]) -> list[Chart]:
+    """Every chart of the page."""
+    return [judges.bias(card), judges.calibration(card), judges.confusion(card)]
 
 
 def _row(*cells: str, head: bool = False) -> Html:
@@ -71,39 +69,6 @@ def number(value: Any) -> str:
     ('0.250', 'not measured')
     """
     return f"{float(value):.3f}" if exact.is_number(value) else "not measured"
-
-
-def _biases(biases: Mapping[str, Any]) -> Html:
-    rows = []
-    for name, label in _NAMES.items():
-        found = biases.get(name)
-        if not isinstance(found, dict):
-            rows.append(_row(label, "not measured", "", "", ""))
-            continue
-        ends = f"{number(found['low'])} to {number(found['high'])}" if found.get("low") is not None else str(found.get("reason") or "no interval")
-        rows.append(_row(label, number(found.get("value")), ends, _bar(found, share=name in _SHARES), str(found.get("sentence", ""))))
-    return _table(("Probe", "Value", "95% interval", "Drawn", "In words"), rows, "Each value is a mean over items; the interval is taken over items")
-
-
-def _bar(found: Mapping[str, Any], *, share: bool) -> Html:
-    """The interval as a line on its range, with the value as a dot."""
-    if not all(exact.is_number(found.get(name)) for name in ("value", "low", "high")):
-        return tag("span", "–", class_="absent")
-    low, high, value = (_place(found[name], share=share) for name in ("low", "high", "value"))
-    zero = 0.0 if share else 50.0
-    title = f"{number(found['value'])}, {number(found['low'])} to {number(found['high'])}"
-    return Html(
-        f'<svg viewBox="0 0 100 12" width="160" height="20" role="img" aria-label="{title}">'
-        f'<line x1="0" y1="6" x2="100" y2="6" stroke="currentColor" stroke-opacity=".25"/>'
-        f'<line x1="{zero}" y1="0" x2="{zero}" y2="12" stroke="currentColor" stroke-opacity=".5"/>'
-        f'<line x1="{low:.2f}" y1="6" x2="{high:.2f}" y2="6" stroke="currentColor" stroke-width="3"/>'
-        f'<circle cx="{value:.2f}" cy="6" r="3.2" fill="currentColor"/></svg>'
-    )
-
-
-def _place(value: Any, *, share: bool) -> float:
-    at = 100 * float(value) if share else 50 + 50 * float(value)
-    return min(100.0, max(0.0, at))
 
 
 def _agreement(card: Mapping[str, Any]) -> Html:

@@ -194,11 +194,26 @@ def decision(document: Mapping[str, Any]) -> str:
     comparison = document.get("comparison")
     if comparison:
         parts.append(_comparison(comparison))
+    parts.append(_sides(document))
     changes = _changes(document)
     if changes:
         parts.append("What would change it:\n\n" + "".join(f"- {one}\n" for one in changes))
     parts.append(f"Policy {code(document.get('policy'))} · {code(document.get('scoringSystem'))} · {code(document.get('gradingSystem'))}\n")
-    return "\n".join(parts)
+    return "\n".join(filter(None, parts))
+
+
+def _sides(document: Mapping[str, Any]) -> str:
+    """The pass rate of each side as a bar with its interval; nothing where neither states one."""
+    lines = []
+    for side in ("candidate", "baseline"):
+        block = document.get(side)
+        found = block.get("pass_rate") if isinstance(block, dict) else None
+        value, low, high = (found.get(key) if isinstance(found, dict) else None for key in ("value", "low", "high"))
+        if isinstance(value, int | float):
+            ends = f" [{100 * low:.1f}%, {100 * high:.1f}%]" if isinstance(low, int | float) and isinstance(high, int | float) else ""
+            n = block.get("n") if isinstance(block, dict) else None
+            lines.append(f"{side:<9}  {bar(round(1000 * value), 1000)}  {100 * value:.1f}%{ends} passed, n {n if isinstance(n, int) else 'not known'}\n")
+    return "```text\n" + "".join(lines) + "```\n" if lines else ""
 
 
 def _holds(holds: object) -> str:
@@ -259,3 +274,30 @@ def _changes(document: Mapping[str, Any]) -> list[str]:
     if named:
         return [code(one) for one in ([named] if isinstance(named, str) else named)]
     return [f"the rule {code(rule['id'])} would have to hold" for rule in document["rules"] if rule.get("holds") is not True]
+
+
+# --- exams --------------------------------------------------------------------------------------------------------------------------------
+
+
+def exam(document: Mapping[str, Any], *, rows: int = ROWS) -> str:
+    """A graded exam (`assay.exam/1`) as a page: the score, what each axis kept as a bar, the diagnosis, the patterns, and the items that lost most."""
+    n, axes = document["n"], document["axes"]
+    parts = [f"## Assay: exam score {document['score']}\n\n{n:,} item{'s' if n != 1 else ''}, {len(document['missing'])} without an answer.\n"]
+    width = max(map(len, axes), default=0)
+    lines = [f"{axis:<{width}}  {bar(n - one['zero_items'], n)}  {n - one['zero_items']:,} of {n:,}, lost {one['lost']}\n" for axis, one in axes.items()]
+    parts.append("```text\n" + "".join(lines) + "```\n")
+    parts.append("".join(f"- {code(sentence)}\n" for sentence in document["diagnosis"]))
+    found = document["patterns"]
+    parts.append("".join(f"- pattern {code(one['kind'])}: {code(one['hint'])}\n" for one in found) if found else "None of the four patterns is seen.\n")
+    lost = sorted((item for item in document["items"] if item["score"] != 1), key=lambda item: item["score"])
+    if lost:
+        shown = [f"| {code(item['item'])} | {item['score']} | {_gone(item)} | {code(item['got'] or '')} |\n" for item in lost[:rows]]
+        more = f"\n… and {len(lost) - rows:,} more that lost something.\n" if len(lost) > rows else ""
+        parts.append("| item | score | lost | got |\n|---|---:|---|---|\n" + "".join(shown) + more)
+    systems = (document.get(key) for key in ("policy", "scoringSystem", "gradingSystem"))
+    parts.append(f"Rubric {code(document['rubric'])} · policy {' · '.join(map(code, systems))}\n")
+    return "\n".join(filter(None, parts))
+
+
+def _gone(item: Mapping[str, Any]) -> str:
+    return ", ".join(code(axis) for axis, mark in item["breakdown"].items() if not mark)

@@ -7,7 +7,11 @@ streams go, gives jobs back and stores what waits.
 from __future__ import annotations
 
 import asyncio
+import gc
+import multiprocessing
+import os
 import signal
+import sys
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,32 +19,44 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 
 from assay import __version__
-from assay.server import problems
+from assay.server import pages, problems
 from assay.server.evaluating import take_up
+from assay.server.executing import Executor
 from assay.server.guard import Guard
 from assay.server.jobs import Worker
-from assay.server.routes import decisions, jobs, library, live, records, runs, system
+from assay.server.routes import decisions, executions, jobs, library, live, records, runs, system, telemetry
 from assay.server.settings import Settings, from_environment
+from assay.server.side import SideGrader
 from assay.server.state import Services
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from assay.server.logs import Log
 
 PREFIX = "/api/v1"
+SWITCH_S = 0.001
+"""How long the thread that stores waits for the interpreter's lock while requests are worked on; it needs it some twenty times for a commit."""
 
 
-def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
-    """A server for one ledger."""
+def create_app(settings: Settings, *, log: Log | None = None, beside: bool = False) -> FastAPI:
+    """A server for one ledger; with `beside` it grades in a process of its own."""
     services = Services(settings, log=log)
+    if beside:
+        services.side = SideGrader(settings, services.log)
+    executor = Executor(services)
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         worker = Worker(services)
         services.writer.start()
         services.hub.start()
+        if services.side is not None:
+            await services.side.start()
         worker.start()
+        executor.start()
         restore = _hear_the_end(services)
         await take_up(services)
         services.log.write("started", version=__version__, ledger=services.ledger.where)
@@ -49,12 +65,16 @@ def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
         finally:
             restore()
             stop(services)
+            await executor.close()
             await worker.close()
+            if services.side is not None:
+                await services.side.close()
             await asyncio.to_thread(services.writer.close)
+            await asyncio.to_thread(services.teller.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()
             services.log.write("stopped")
 
-    app = FastAPI(
+    app = Server(
         title="Assay",
         version=__version__,
         summary="The release gate for AI workflows: evidence in; scores, a grade and a decision out.",
@@ -66,12 +86,31 @@ def create_app(settings: Settings, *, log: Log | None = None) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.services = services
+    app.state.executor = executor
     problems.install(app)
-    for module in (system, live, runs, decisions, records, jobs, library):
+    for module in (system, live, runs, executions, decisions, records, jobs, library):
         app.include_router(module.router, prefix=PREFIX)
+    app.include_router(telemetry.router)
+    pages.install(app)
     # every run comes this way: what FastAPI adds around a route costs more than reading and answering it
-    app.add_middleware(Guard, services=services, quick={("POST", f"{PREFIX}/runs"): problems.answering(app, runs.post_runs, "/runs")})
+    quick = {("POST", f"{PREFIX}/runs"): problems.answering(app, runs.post_runs, "/runs")}
+    app.short_ways = {way: Guard(answer, services=services) for way, answer in quick.items()}
+    app.add_middleware(Guard, services=services)
     return app
+
+
+class Server(FastAPI):
+    """FastAPI with short ways: what is asked for by its very method and path goes past every layer but the guard."""
+
+    short_ways: Mapping[tuple[str, str], ASGIApp] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        way = self.short_ways.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if way is None:
+            await super().__call__(scope, receive, send)
+        else:
+            await way(scope, receive, send)
 
 
 def stop(services: Services) -> None:
@@ -105,5 +144,12 @@ def _hear_the_end(services: Services) -> Any:
 
 
 def from_parent() -> FastAPI:
-    """The application in a worker process, with the settings that its parent left."""
-    return create_app(from_environment())
+    """The application in a worker process, with the settings that its parent left.
+
+    A worker that is alone gets a process beside it, so that grading and answering have a core each; several workers have the cores between them.
+    """
+    gc.freeze()  # what was loaded stays for good, and need not be looked through for garbage
+    gc.set_threshold(10_000, 20, 20)
+    sys.setswitchinterval(SWITCH_S)
+    alone = multiprocessing.parent_process() is None and (os.cpu_count() or 1) > 1
+    return create_app(from_environment(), beside=alone)

@@ -1,6 +1,7 @@
 """Who asks, and what they may do.
 
-A bearer token names one project and some scopes. Without a token nobody gets in, unless the server was started to let this machine in, the request comes
+A bearer token names one project and some scopes. It comes in a header; from a browser that logged in, in a cookie, which counts for a request that changes
+something only where a page of this server sent it. Without a token nobody gets in, unless the server was started to let this machine in, the request comes
 from this machine, speaks to it by its own name, and did not come through a proxy: a page in a browser can do the first, not the others.
 """
 
@@ -8,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
+from starlette.datastructures import URL
 
+from assay.server.bodies import header
 from assay.server.problems import Problem
 from assay.server.settings import is_loopback
 from assay.store.access import SCOPES, find_token
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 MAX_CACHED = 10_000
+COOKIE = "assay_token"
+"""What a browser keeps the token of its user in."""
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token made by `assay token create`.")
 
 
@@ -73,7 +79,8 @@ class Gatekeeper:
 
     async def principal(self, request: Request) -> Principal:
         """Who asks; a problem where it cannot be told, or they ask too often."""
-        given = request.headers.get("authorization")
+        given = header(request, "authorization")
+        given = _of_cookie(request) if given is None else given
         found = self._anonymous(request) if given is None else await self._of_token(given)
         if found is None:
             what = "a token is needed." if given is None else "this is no valid token."
@@ -84,10 +91,14 @@ class Gatekeeper:
                 raise Problem(429, "too many requests with this token.", fix="Wait, then go on.", headers={"Retry-After": str(max(1, round(wait + 0.5)))})
         return found
 
+    async def known(self, token: str) -> Principal | None:
+        """Whose token this is; None where it is no good one."""
+        return await self._of_token(f"Bearer {token}")
+
     def _anonymous(self, request: Request) -> Principal | None:
-        settings, headers = self._settings, request.headers
-        here = settings.allow_anonymous and is_loopback(settings.host) and request.client is not None and is_loopback(request.client.host)
-        if not here or not is_loopback(request.url.hostname) or any(name in headers for name in _FORWARDED):
+        settings, client = self._settings, request.scope.get("client")
+        here = settings.allow_anonymous and is_loopback(settings.host) and client is not None and is_loopback(client[0])
+        if not here or not is_loopback(_asked_for(request)) or any(header(request, name) is not None for name in _FORWARDED):
             return None
         return Principal("", settings.anonymous_project, frozenset(SCOPES))
 
@@ -108,6 +119,44 @@ class Gatekeeper:
             self._known.clear()
         self._known[mark] = (found, now + self._settings.token_cache_s)
         return found
+
+
+def _of_cookie(request: Request) -> str | None:
+    """The token of a browser that logged in, as its header would be."""
+    cookies = header(request, "cookie")
+    if cookies is None or COOKIE not in cookies or not (request.method in ("GET", "HEAD") or is_same_origin(request)):
+        return None
+    wanted = cookie_name(request)
+    for one in cookies.split(";"):
+        name, _, value = one.strip().partition("=")
+        if name == wanted and value:
+            return f"Bearer {value}"
+    return None
+
+
+def cookie_name(request: Request) -> str:
+    """What the cookie of this server is called. A browser sends a cookie to every port of a machine: two servers there must not take each other's."""
+    port = (header(request, "host") or "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() and len(port) < 6 else COOKIE
+
+
+def is_same_origin(request: Request) -> bool:
+    """Whether a browser says that a page of this very server sends this. Another port of this machine is another origin, though the same site to a cookie."""
+    site, origin = header(request, "sec-fetch-site"), header(request, "origin")
+    if site is not None:
+        return site == "same-origin"
+    return origin is not None and origin.partition("://")[2] == (header(request, "host") or "")
+
+
+def _asked_for(request: Request) -> str | None:
+    """The name of the machine that the request speaks to."""
+    host = header(request, "host")
+    return request.url.hostname if host is None else _name_in(host)
+
+
+@lru_cache(maxsize=256)
+def _name_in(host: str) -> str | None:
+    return URL(f"http://{host}/").hostname
 
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="assay"'}

@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from assay.errors import InputError
@@ -32,9 +31,20 @@ GZIP_FROM = 1024
 _NAME = "body"
 
 
+def header(request: Request, name: str) -> str | None:
+    """A header by its name in small letters; the first, where it was sent twice. They are read once for a request: every look through the list costs."""
+    found: dict[str, str] | None = request.scope.get("assay.headers")
+    if found is None:
+        found = {key.decode("latin-1"): value.decode("latin-1") for key, value in reversed(request.scope["headers"])}
+        request.scope["assay.headers"] = found
+    return found.get(name)
+
+
 def media_type(request: Request, *allowed: str) -> str:
     """The media type of the body, one of those allowed."""
-    given = request.headers.get("content-type", "")
+    given = header(request, "content-type") or ""
+    if given == allowed[0]:
+        return given
     name, _, rest = given.partition(";")
     name = name.strip().lower()
     if name not in allowed:
@@ -47,28 +57,28 @@ def media_type(request: Request, *allowed: str) -> str:
 
 async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIterator[bytes]:
     """The body part by part: unpacked, within its limit, at a pace that lets others live."""
-    length = request.headers.get("content-length", "")
+    length = header(request, "content-length") or ""
     if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > limit:
         raise _too_large(limit)
-    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    coding = (header(request, "content-encoding") or "identity").strip().lower()
     if coding not in ("identity", "gzip"):
         raise Problem(415, f"the content encoding {coding[:40]!r} is none this address reads.", where="Content-Encoding", fix="Send it plain or as gzip.")
     unpack = zlib.decompressobj(31) if coding == "gzip" else None
     seen = 0
-    end = asyncio.get_running_loop().time() + 10 * settings.body_timeout_s
-    parts = request.stream().__aiter__()
-    while True:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 10 * settings.body_timeout_s
+    more = True
+    while more:
         try:
-            async with asyncio.timeout(min(settings.body_timeout_s, max(0.0, end - asyncio.get_running_loop().time()))):
-                part = await parts.__anext__()
-        except StopAsyncIteration:
-            break
+            async with asyncio.timeout(min(settings.body_timeout_s, max(0.0, end - loop.time()))):
+                message = await request.receive()
         except TimeoutError:
             fix = "Send it faster, or in smaller requests."
             raise Problem(408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}) from None
-        except ClientDisconnect:
-            raise Problem(400, "the client went away in the middle of the body.") from None
-        for plain in _unpacked(unpack, part, limit - seen):
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the client went away in the middle of the body.")
+        more = message.get("more_body", False)
+        for plain in _unpacked(unpack, message.get("body", b""), limit - seen):
             seen += len(plain)
             if seen > limit:
                 raise _too_large(limit)
@@ -97,7 +107,8 @@ def _too_large(limit: int) -> Problem:
 
 async def whole(request: Request, settings: Settings) -> bytes:
     """The whole body."""
-    return b"".join([part async for part in chunks(request, settings, limit=settings.max_body_bytes)])
+    parts = [part async for part in chunks(request, settings, limit=settings.max_body_bytes)]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def parsed(data: bytes) -> Any:
@@ -156,10 +167,10 @@ def reply(request: Request, body: bytes, *, status: int = 200, headers: dict[str
         more["ETag"] = etag
         more["Cache-Control"] = "private, no-cache"
         more["Vary"] = "Authorization, Accept-Encoding"
-        wanted = request.headers.get("if-none-match")
+        wanted = header(request, "if-none-match")
         if wanted is not None and (wanted.strip() == "*" or etag in [one.strip().removeprefix("W/") for one in wanted.split(",")]):
             return Response(None, 304, headers=more)
-    if len(body) >= GZIP_FROM and takes_gzip(request.headers.get("accept-encoding", "")):
+    if len(body) >= GZIP_FROM and takes_gzip(header(request, "accept-encoding") or ""):
         body = zlib.compress(body, 1, wbits=31)
         more["Content-Encoding"] = "gzip"
     return Response(body, status, headers=more, media_type=media)

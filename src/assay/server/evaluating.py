@@ -14,17 +14,21 @@ from assay.server import events
 from assay.server.grading import make, result
 from assay.server.problems import Problem
 from assay.store import events as stored_events
+from assay.store.databases import is_away
 from assay.store.serving import now_text
 
 if TYPE_CHECKING:
     from assay.server.state import Services
+    from assay.server.streams import Key
     from assay.store.databases import Database
     from assay.store.events import Event, Live
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
-    """The whole run: its head, which holds what was said at its end too, and its steps."""
+    """The whole run: its head, which holds what was said at its end too, and its steps. One that a server executed brings its own."""
     run: dict[str, Any] = parse_json(live.head)
+    if "steps" in run:
+        return run
     steps: list[tuple[int, int, dict[str, Any]]] = []
     calls: list[dict[str, Any]] = []
     position = 0
@@ -32,7 +36,9 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
         for one in found:
             position = one.position
             body = parse_json(one.body)
-            if one.kind == "step_end":
+            if one.kind == "workflow_start":  # begun again: what was told before counts for nothing
+                steps, calls = [], []
+            elif one.kind == "step_end":
                 step = dict(body["step"])
                 steps.append((step.pop("index"), one.position, step))
                 calls += body["tool_calls"]
@@ -59,8 +65,8 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     run_id = str(tree["run_id"])
     still = (stored_events.EVALUATING,)
 
-    async def add(made: list[Event], *, state: str | None = None, digest: str | None = None) -> None:
-        count = await asyncio.to_thread(stored_events.add, database, project, key, made, of=still, state=state, digest=digest)
+    async def add(made: list[Event], *, state: str | None = None, digest: str | None = None, after: int | None = None) -> None:
+        count = await asyncio.to_thread(stored_events.add, database, project, key, made, of=still, state=state, digest=digest, after=after)
         if count is not None:
             services.hub.told((project, key), count)
 
@@ -68,22 +74,32 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         grader = services.grader(project)
         made = make(Document(tree, "run"), grader, author=live.author)
         begun = {"policy": made.payload["policy"], "profile": made.payload["profile"]}
-        await add([("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))])
+        last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
+        if not last or last[-1].kind != "evaluation_start":  # a server that died may have said it
+            await add([("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))], after=live.events)
         stored = await services.writer.put(project, made.drafts)
     except AssayError as error:
-        await add(problem_events(run_id, error), state=stored_events.FAILED)
+        if not is_away(error):  # else it is still to be graded, when the database is back
+            await add(problem_events(run_id, error), state=stored_events.FAILED)
         raise
-    services.metrics.letter(made.payload["grade"])
+    services.graded(made.posted, new=stored[-1].new)
     complete = events.evaluation_fields(made.payload, made.grade)
-    last: list[Event] = [("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))]
-    await add(last, state=stored_events.DONE, digest=made.evidence)
-    return result(made, stored, address="/api/v1/runs")
+    end: list[Event] = [("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))]
+    await add(end, state=stored_events.DONE, digest=made.evidence)
+    return result(made.posted, stored, address="/api/v1/runs")
 
 
-async def take_up(services: Services) -> None:
-    """Finish what a server that died left behind."""
-    for project, key in await asyncio.to_thread(stored_events.waiting, services.ledger.database):
+async def take_up(services: Services, *, since: frozenset[Key] | None = None) -> frozenset[Key]:
+    """Finish what a server that died left behind: all of it, or what was left at an earlier look already. What waits now is returned.
+
+    Another server may be at work on one of these: it comes to the same record, and each event is said once.
+    """
+    waiting = frozenset(await asyncio.to_thread(stored_events.waiting, services.ledger.database))
+    for project, key in sorted(waiting if since is None else waiting & since):
         try:
             await evaluate(services, project, key)
         except (AssayError, Problem) as error:
             services.log.write("take_up", level="warning", run=key, message=str(error))
+        except Exception as error:  # one run that we cannot grade must not keep the server from starting
+            services.log.fault("take_up", error, run=key)
+    return waiting

@@ -296,10 +296,10 @@ class Work:
     async def _graded(self, batch: Sequence[Over]) -> None:
         services, project = self._services, self._execution.project
         made = await asyncio.to_thread(self._made, batch)
-        await services.writer.put(project, [draft for one in made for draft in one.drafts])
+        kept = iter(await services.writer.put(project, [draft for one in made for draft in one.drafts]))
         told = []
         for over, one in zip(batch, made, strict=True):
-            services.metrics.letter(one.posted.letter)
+            services.graded(one.posted, new=[next(kept) for _ in one.drafts][-1].new)
             begun = {"policy": one.payload["policy"], "profile": one.payload["profile"]}
             fields = {"evaluation_start": begun, "evaluation_complete": events.evaluation_fields(one.payload, one.grade)}
             pair = [(kind, events.event(kind, one.posted.run_id, now_text(), found)) for kind, found in fields.items()]

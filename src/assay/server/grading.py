@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Raw
+
 from assay import pipeline
-from assay.files import Document
+from assay.files import Document, parse_json
 from assay.grading.grade import grade as grade_card
 from assay.jobs import NO_BASIS, Basis, settled
-from assay.pipeline import Graded, Grader
+from assay.pipeline import Grader
 from assay.records.reading import read_run, read_scorecard
 from assay.store.drafts import Draft, Link, digest_text, graded_drafts
 
@@ -22,15 +24,17 @@ class BasedGrader(Grader):
     """A grader that knows what its grades rest on beside the evidence, so that they can be replayed."""
 
     basis: Basis = NO_BASIS
+    names: tuple[str, str | None, str | None] | None = None
+    """Its policy, profile and rubric, where they are all that it was made from; None where cards of judges were given too."""
 
 
-class Made(NamedTuple):
-    """A grade, ready to be stored with its evidence."""
+class Posted(NamedTuple):
+    """What is left to be stored and answered once a grade is made, in whichever process."""
 
-    graded: Graded
-    payload: dict[str, Any]
+    run_id: str
+    letter: str
     drafts: list[Draft]
-    first: int = 0
+    first: int
     """Where among the drafts the evidence stands: before it come the cards that the grade rests on."""
 
     @property
@@ -44,6 +48,36 @@ class Made(NamedTuple):
         return digest_text(self.drafts[-1].digest)
 
 
+class Made(NamedTuple):
+    """A grade, and what is stored of it."""
+
+    payload: dict[str, Any]
+    posted: Posted
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """What is stored."""
+        return self.posted.drafts
+
+    @property
+    def evidence(self) -> str:
+        """The digest of the evidence."""
+        return self.posted.evidence
+
+    @property
+    def grade(self) -> str:
+        """The digest of the grade."""
+        return self.posted.grade
+
+
+def read_body(data: bytes) -> Document:
+    """The body of a request that holds one run; an error where it holds anything else."""
+    tree = parse_json(data)
+    if not isinstance(tree, dict) or tree.get("schema") != "assay.run/1":
+        raise ValueError("the body holds no run")
+    return Document(tree, "body")
+
+
 def make(document: Document, grader: Grader, *, author: str | None, reason: str | None = None, links: Sequence[Link] = ()) -> Made:
     """Grade one document. Raises what is wrong with it; nothing is stored yet."""
     document = settled(document)
@@ -53,7 +87,11 @@ def make(document: Document, grader: Grader, *, author: str | None, reason: str 
     evidence = graded.run if graded.run is not None else read_scorecard(document)
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
     drafts = graded_drafts(evidence, graded.grade.scorecard, payload, author=author, reason=reason, links=(*basis.links, *links))
-    return Made(graded, payload, [*basis.drafts, *drafts], len(basis.drafts))
+    return _made(payload, drafts, basis)
+
+
+def _made(payload: dict[str, Any], drafts: list[Draft], basis: Basis) -> Made:
+    return Made(payload, Posted(payload["run_id"], payload["grade"], [*basis.drafts, *drafts], len(basis.drafts)))
 
 
 def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | None, reason: str, links: Sequence[Link] = ()) -> Made:
@@ -66,17 +104,17 @@ def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | No
     evidence = tree if behind is None else behind.tree()
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
     drafts = graded_drafts(evidence, tree, payload, author=author, reason=reason, links=(*basis.links, *links))
-    return Made(Graded(grade, record), payload, [*basis.drafts, *drafts], len(basis.drafts))
+    return _made(payload, drafts, basis)
 
 
-def result(made: Made, stored: Sequence[Stored], *, address: str) -> dict[str, Any]:
-    """What a client gets for one document: where it is, whether it is new, and the whole grade."""
+def result(made: Posted, stored: Sequence[Stored], *, address: str) -> dict[str, Any]:
+    """What a client gets for one document: where it is, whether it is new, and the whole grade, byte for byte as it is stored."""
     return {
-        "run_id": made.payload["run_id"],
+        "run_id": made.run_id,
         "digest": made.evidence,
         "grade_digest": made.grade,
         "seq": stored[made.first].seq,
         "new": stored[made.first].new,
         "location": f"{address}/{made.evidence}",
-        "grade": made.payload,
+        "grade": Raw(made.drafts[-1].body),
     }

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from assay.server.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from assay.server.state import Services
@@ -26,6 +27,13 @@ _HEADERS = [
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+_PAGE_HEADERS = {
+    **dict(_HEADERS),
+    b"content-security-policy": b"default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+    b"base-uri 'none'; frame-ancestors 'none'",
+    # a form must say where it came from, which it does not without a referrer
+    b"referrer-policy": b"same-origin",
+}
 _NO_STORE = (b"cache-control", b"no-store")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
@@ -33,11 +41,9 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 class Guard:
     """The outermost of our own layers."""
 
-    def __init__(self, app: ASGIApp, services: Services, quick: Mapping[tuple[str, str], ASGIApp]) -> None:
+    def __init__(self, app: ASGIApp, services: Services) -> None:
         self.app = app
         self.services = services
-        self.quick = quick
-        """Routes that are found by their very method and path, before any pattern is tried."""
         self._began = secrets.token_hex(6)
         self._numbers = count(1)
 
@@ -57,18 +63,19 @@ class Guard:
                 headers: list[tuple[bytes, bytes]] = message.setdefault("headers", [])
                 if all(name != b"cache-control" for name, _ in headers):
                     headers.append(_NO_STORE)
-                headers += _HEADERS
+                headers += _HEADERS if page_of(scope) is None else _of_page(headers)
                 headers.append((b"x-request-id", request_id.encode()))
             await send(message)
 
         try:
-            await self.quick.get((scope["method"], scope["path"]), self.app)(scope, receive, sending)
+            await self.app(scope, receive, sending)
         except Exception as error:
             self.services.log.fault("fault", error, request_id=request_id)
             if status:
                 raise  # the answer has begun: all that can be done is to break it off
             problem = Problem(500, "a fault of ours.", fix=f"Report it with the request id {request_id}.")
-            await problem.response()(scope, receive, sending)
+            page = page_of(scope)
+            await (problem.response() if page is None else page(problem))(scope, receive, sending)
         finally:
             self._tell(scope, status, time.perf_counter() - began, request_id)
 
@@ -90,6 +97,17 @@ class Guard:
                 project=None if who is None else who.project,
                 token=None if who is None else who.token,
             )
+
+
+def _of_page(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers of a page, which may have a policy of its own: a picture does."""
+    said = {name for name, _ in headers}
+    return [one for one in _PAGE_HEADERS.items() if one[0] not in said]
+
+
+def page_of(scope: Scope) -> Callable[[Problem], Response] | None:
+    """What shows a problem as a page, where a page was asked for."""
+    return scope.get("assay.page")
 
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from assay.server.bodies import JSON
+from assay.server.bodies import JSON, header
 from assay.server.problems import Problem
 from assay.store.access import Answer, find_answer, keep_answer
 
@@ -29,7 +29,7 @@ MAX_KEY = 200
 
 async def answered_once(request: Request, services: Services, principal: Principal, data: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
     """Do the work, or give the answer that the key has had."""
-    key = request.headers.get("idempotency-key")
+    key = header(request, "idempotency-key")
     if key is None:
         return await work()
     if not 0 < len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():

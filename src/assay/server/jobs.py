@@ -7,24 +7,29 @@ when it has been silent for a minute. A grade that comes out the same is the sam
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
+import time
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files import Document
+from assay.server.evaluating import take_up
 from assay.server.grading import make, make_again
+from assay.server.owners import is_dead, own_name
 from assay.store import jobs as stored_jobs
+from assay.store.databases import is_away
 from assay.store.drafts import Link
 from assay.store.listing import grades_of, runs_behind
 
 if TYPE_CHECKING:
     from assay.server.state import Services
+    from assay.server.streams import Key
     from assay.store.drafts import Draft, Item
     from assay.store.jobs import Job
 
 PAGE = 50
 IDLE_S = 0.5
+LOOK_S = 30.0
+"""How often runs are looked for whose evaluation nobody finished. What is found twice has waited for at least that long, and is taken up."""
 MAX_FAULTS = 100
 
 
@@ -33,7 +38,9 @@ class Worker:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._owner = own_name()
+        self._waiting: frozenset[Key] = frozenset()
+        self._looked = time.monotonic()
         self._task: asyncio.Task[None] | None = None
         self._ending = asyncio.Event()
 
@@ -50,7 +57,10 @@ class Worker:
     async def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                job = await asyncio.to_thread(stored_jobs.claim, self._services.ledger.database, self._owner)
+                if time.monotonic() - self._looked > LOOK_S:
+                    self._looked = time.monotonic()
+                    self._waiting = await take_up(self._services, since=self._waiting)
+                job = await asyncio.to_thread(stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead)
                 if job is not None:
                     await self._work(job)
                     continue
@@ -73,10 +83,12 @@ class Worker:
                 page = await asyncio.to_thread(
                     services.ledger.find, kind, job.asked.get("filters") or {}, project=job.project, after=progress["cursor"], limit=PAGE
                 )
-                drafts = await asyncio.to_thread(self._again, job, page.items, progress)
+                then = dict(progress)
+                drafts = await asyncio.to_thread(self._again, job, page.items, then)
                 if drafts:
                     await services.writer.put(job.project, drafts)
-                progress["cursor"] = page.items[-1].seq if page.items else progress["cursor"]
+                then["cursor"] = page.items[-1].seq if page.items else then["cursor"]
+                progress = then
                 over = page.next_cursor is None
                 state = stored_jobs.DONE if over else stored_jobs.RUNNING
                 ours = await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=state)
@@ -84,6 +96,9 @@ class Worker:
                     services.log.write("job", job=job.id, state=state if ours else "lost", **{key: progress[key] for key in ("seen", "written", "unchanged")})
                     return
         except AssayError as error:
+            if is_away(error):  # back into the queue, as far as it was; where even that fails, this owner claims it again
+                await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
+                raise
             progress["faults"] = [*progress["faults"], {"where": error.where, "code": error.code, "message": error.message}][-MAX_FAULTS:]
             await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED)
 

@@ -21,6 +21,10 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 _SECRETS = re.compile(r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+")
 
 
+_SIGNS = (b"assay_", b"://", b"bearer")
+"""One of these stands in every secret, in small letters; what has none need not be searched."""
+
+
 def redact(text: str) -> str:
     """A text without tokens and passwords.
 
@@ -38,7 +42,10 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
         data = _encode(body)
     except (TypeError, ValueError):
         data = _encode({key: value if isinstance(value, int | float | None) else ascii(value) for key, value in body.items()})
-    return redact(data.decode()).encode() + b"\n"
+    low = data.lower()
+    if any(sign in low for sign in _SIGNS):
+        data = redact(data.decode()).encode()
+    return data + b"\n"
 
 
 class Log:

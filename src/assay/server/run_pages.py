@@ -12,9 +12,12 @@ from assay.store.listing import evidence_of, grades_of
 if TYPE_CHECKING:
     from assay.server.state import Services
     from assay.store.drafts import Item
+    from assay.store.listing import GradeOf
 
 LOOKED_AT = 2000
 """Rows that are looked at for one page."""
+AT_ONCE = 100
+"""Grades that are read at once, at the least."""
 
 
 class _Brief(msgspec.Struct):
@@ -51,29 +54,35 @@ def run_page(
     """One page. Filters on the grade go through the grades, all others through the runs."""
     through_grades = bool(of_grade) or gate is not None
     if not through_grades:
-        page = services.ledger.find("run", {**base, **run_only}, project=project, after=after, limit=limit, newest_first=newest_first)
-        return _shown(services, project, list(page.items), page.next_cursor)
+        page = services.ledger.find("run", {**base, **run_only}, project=project, after=after, limit=limit, newest_first=newest_first, look_at=LOOKED_AT)
+        runs_here = list(page.items)
+        return briefly(runs_here, grades_of(services.ledger.database, project, [run.digest for run in runs_here]), page.next_cursor)
     found: dict[str, Item] = {}
+    newest: dict[str, list[GradeOf]] = {}
     looked = 0
     cursor = after
+    at_once = max(limit, AT_ONCE if gate is None else LOOKED_AT // 4)  # most grades have not failed the gate
     while True:
-        page = services.ledger.find("grade", {**base, **of_grade}, project=project, after=cursor, limit=min(limit, LOOKED_AT), newest_first=newest_first)
-        looked += len(page.items)
+        page = services.ledger.find("grade", {**base, **of_grade}, project=project, after=cursor, limit=at_once, newest_first=newest_first, look_at=LOOKED_AT)
+        looked += max(len(page.items), AT_ONCE)
         fitting = [item for item in page.items if gate is None or (item.body is not None and gate in _gates(item.body).hard_gate_failures)]
-        behind = evidence_of(services.ledger.database, project, [item.digest for item in fitting])
+        behind = evidence_of(services.ledger.database, project, [item.digest for item in fitting]) if fitting else {}
+        runs = services.ledger.get_many(set(behind.values()), project=project) if behind else {}
+        graded = grades_of(services.ledger.database, project, list(runs)) if runs else {}
         cursor = page.next_cursor
         for index, item in enumerate(fitting):
-            run = services.ledger.get(behind[item.digest], project=project) if item.digest in behind else None
+            run = runs.get(behind.get(item.digest, ""))
             # only the newest grade of a run says what it is now
             if run is not None and run.kind == "run" and run.digest not in found and _fits(run, run_only):
-                grades = grades_of(services.ledger.database, project, [run.digest]).get(run.digest)
+                grades = graded.get(run.digest)
                 if grades and grades[-1].digest == item.digest:
                     found[run.digest] = run
+                    newest[run.digest] = grades
             if len(found) == limit and index + 1 < len(fitting):
                 cursor = item.seq
                 break
         if cursor is None or len(found) >= limit or looked >= LOOKED_AT:
-            return _shown(services, project, list(found.values()), cursor)
+            return briefly(list(found.values()), newest, cursor)
 
 
 def _fits(run: Item, wanted: dict[str, Any]) -> bool:
@@ -89,8 +98,8 @@ def _fits(run: Item, wanted: dict[str, Any]) -> bool:
     return (first is None or (began is not None and began >= first)) and (last is None or (began is not None and began < last))
 
 
-def _shown(services: Services, project: str, runs: list[Item], cursor: int | None) -> dict[str, Any]:
-    grades = grades_of(services.ledger.database, project, [run.digest for run in runs])
+def briefly(runs: list[Item], grades: dict[str, list[GradeOf]], cursor: int | None) -> dict[str, Any]:
+    """Runs as a list shows them, each with its newest grade."""
     rows = []
     for run in runs:
         brief = _Brief() if run.body is None else _brief(run.body)

@@ -25,6 +25,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = "workflow"
     schemas: str | None = None
     """A tool-schema tree to show, read-only."""
+    workflows: str | None = None
+    """A folder of workflow files that clients may have run; without one nothing is run here."""
+    datasets: str | None = None
+    """A folder of datasets that clients may name for them."""
+    run_concurrency: int = 8
+    """Runs of one execution at the same time, whatever a client asks for."""
+    run_samples: int = 10_000
+    """Runs of one execution."""
+    run_queue: int = 100
+    """Executions of one project that are not over."""
+    run_memory_bytes: int | None = 8 * 1024 * 1024 * 1024
+    """What the process that runs a workflow may hold."""
     cards: tuple[str, ...] = ()
     """Files with the cards of judges; those in the ledger are used as well."""
     allow_anonymous: bool = False
@@ -43,6 +55,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token_cache_s: float = 2.0
     """How long a revoked token may still be taken for good by a worker that has just seen it."""
     shutdown_s: float = 20.0
+    patience_s: float = 10.0
+    """How long a request waits for a database that is locked or away."""
+    otlp_grace_s: float = 6.0
+    """How long a trace must be quiet after its root span came, until its run is built; exporters send every five seconds."""
+    otlp_limit_s: float = 300.0
+    """How long a trace without a root span may be quiet, until its run is built as a broken one."""
+    otlp_keep_s: float = 7 * 24 * 3600.0
+    """How long the spans of a trace stay of which no run could be made."""
+    otlp_endpoint: str | None = None
+    """Where grades are sent as events; without it, where the environment says."""
     log_requests: bool = True
 
 

@@ -11,12 +11,15 @@ from assay.files import read_json
 from assay.jobs import basis_of
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
+from assay.reports.exporting import configured
 from assay.server.auth import Gatekeeper
-from assay.server.grading import BasedGrader
+from assay.server.grading import BasedGrader, Posted
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
+from assay.server.side import Asked, SideGrader
 from assay.server.streams import Hub
+from assay.server.telling import Teller
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
 
@@ -38,10 +41,13 @@ class Services:
         self.shelf = Shelf(settings.library) if settings.library else Shelf()
         self.shelf.policy(settings.policy)
         self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
-        self.ledger: Ledger = open_ledger(settings.db)
+        self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
+        self.teller = Teller(configured(settings.otlp_endpoint), self.metrics, self.log)
+        self.side: SideGrader | None = None
+        """The process beside this one, where there is one."""
         self.stopping = False
         self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
 
@@ -58,6 +64,7 @@ class Services:
         if known is not None and known[1] > now:
             return known[0]
         made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric)
+        made.names = names
         until = float("inf")
         if made.rules.judge_terms is not None:  # cards grow old and new ones come in
             cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
@@ -68,6 +75,18 @@ class Services:
             self._graders.clear()
         self._graders[key] = (made, until)
         return made
+
+    async def grade_beside(self, body: bytes, grader: BasedGrader, author: str) -> Posted | None:
+        """A body with one run, graded in the process beside this one; None where this one must do it, also because something is wrong with the body."""
+        if self.side is None or grader.names is None or not body.startswith(b"{"):
+            return None
+        return await self.side.grade(Asked(body, author, *grader.names))
+
+    def graded(self, posted: Posted, *, new: bool) -> None:
+        """A grade was stored: count it, and tell whoever watches, once."""
+        self.metrics.letter(posted.letter)
+        if new:
+            self.teller.graded(posted)
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
         page = self.ledger.find("card", project=project, limit=1000, newest_first=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from assay.errors import AssayError
 from assay.server.event_schema import LAST
 from assay.server.events import HEARTBEAT, frame
 from assay.store import events as stored_events
@@ -126,6 +127,11 @@ class Hub:
         finally:
             channel.waiters.discard(waiter)
 
+    async def pause(self) -> bool:
+        """Wait before the database is asked again; True where the server ends meanwhile."""
+        await asyncio.sleep(self._settings.poll_s)
+        return self.closed
+
     async def _beat(self) -> None:
         due = self._due
         while True:
@@ -179,7 +185,13 @@ class LiveStream:
             fresh = True
             while not hub.closed:
                 if fresh or channel.count > position:
-                    found = await hub.after(key, channel, position)
+                    try:
+                        found = await hub.after(key, channel, position)
+                    except AssayError:  # the database is away: whoever watches waits for it
+                        if await hub.pause() or _gone(receive):
+                            break
+                        await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
+                        continue
                     fresh = False
                     if found:
                         await send({"type": "http.response.body", "body": b"".join([frame(*one) for one in found]), "more_body": True})

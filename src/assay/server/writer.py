@@ -1,7 +1,7 @@
 """Group commit: many requests, one transaction, and nobody is answered before it is on the disk.
 
-One thread takes whatever has gathered and stores it in one transaction. It is woken when the event loop has nothing else to do, or when the first request has
-waited long enough: two threads that both compute only take the interpreter's lock from each other, and small batches pay for the disk one by one. Where
+One thread takes whatever has gathered and stores it in one transaction. It is woken when everybody who is coming is there, or when the first request has
+waited long enough: small batches pay for the disk and for the interpreter's lock one by one. Where
 one request's records are refused, the batch is taken apart and each request is tried alone, so that a stranger's fault costs nobody else a record.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from assay.server.problems import Problem
 from assay.store.writing import append
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from assay.server.logs import Log
     from assay.server.metrics import Metrics
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
 
 MAX_BATCH = 600
 """Records in one transaction: more would make the others wait too long."""
-GATHER_S = 0.05
+GATHER_S = 0.02
 """How long the first request of a batch may wait for others."""
-QUIET_TURNS = 4
-"""Turns of the event loop without a new request after which nobody is likely to come at once."""
 MAX_WAITING = 30_000
 """Records that may wait to be stored; then clients are asked to come again."""
 
@@ -54,7 +53,9 @@ class Writer:
         self._records = 0
         self._ready = threading.Condition()
         self._ending = False
-        self._gathering = False
+        self._coming = 0
+        self._here = 0
+        self._gathering: asyncio.TimerHandle | None = None
         self._go = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,6 +75,15 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
 
+    @contextmanager
+    def coming(self) -> Iterator[None]:
+        """Around a request that will store something soon, so that others are stored together with it."""
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+
     async def put(self, project: str, drafts: Sequence[Draft]) -> list[Stored]:
         """Store records; returns when they are durable."""
         assert self._loop is not None
@@ -83,20 +93,20 @@ class Writer:
                 raise Problem(503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"})
             self._queue.append(Waiting(project, drafts, told))
             self._records += len(drafts)
-        if not self._gathering:
-            self._gathering = True
-            self._loop.call_soon(self._gather, self._loop.time() + GATHER_S, 0, 0)
-        return await told
+        self._here += 1
+        if self._here >= self._coming or self._records >= MAX_BATCH:
+            self._wake()
+        elif self._gathering is None:
+            self._gathering = self._loop.call_later(GATHER_S, self._wake)
+        try:
+            return await told
+        finally:
+            self._here -= 1
 
-    def _gather(self, end: float, before: int, quiet: int) -> None:
-        """Wake the thread once no request has come in for some turns of the loop."""
-        assert self._loop is not None
-        now = len(self._queue)
-        quiet = quiet + 1 if now == before else 0
-        if quiet < QUIET_TURNS and self._records < MAX_BATCH and self._loop.time() < end:
-            self._loop.call_soon(self._gather, end, now, quiet)
-            return
-        self._gathering = False
+    def _wake(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         with self._ready:
             self._go = True
             self._ready.notify()
@@ -117,7 +127,7 @@ class Writer:
                     batch.append(self._queue.popleft())
                     size += len(batch[-1].drafts)
                 self._records -= size
-                self._go = len(self._queue) > 0 and not self._gathering
+                self._go = len(self._queue) > 0 and self._gathering is None
             self._tell(self._store(batch))
             self._metrics.count("commits")
             self._metrics.count("records_sent", size)

@@ -64,16 +64,16 @@ def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
     given = list(names)
     for name in given:
         if name not in SCOPES:
-            raise UsageError("CLI-001", f"there is no scope {name!r}.{near_miss(name, SCOPES)}", fix=f"They are {', '.join(SCOPES)}.")
+            raise UsageError("STO-014", f"there is no scope {name!r}.{near_miss(name, SCOPES)}", fix=f"They are {', '.join(SCOPES)}.")
     if not given:
-        raise UsageError("CLI-001", "a token needs at least one scope.", fix=f"They are {', '.join(SCOPES)}.")
+        raise UsageError("STO-014", "a token needs at least one scope.", fix=f"They are {', '.join(SCOPES)}.")
     return tuple(scope for scope in SCOPES if scope in given)
 
 
 def create_token(database: Database, *, project: str, name: str, scopes: Iterable[str], expires_at: str | None = None) -> NewToken:
     """Make a token."""
     if not PROJECT.fullmatch(project):
-        raise UsageError("CLI-001", f"{project!r} is no name for a project.", fix="Letters, digits, dots, dashes and underscores, at most 100.")
+        raise UsageError("STO-013", f"{project!r} is no name for a project.", fix="Letters, digits, dots, dashes and underscores, at most 100.")
     secret = secrets.token_urlsafe(32)
     made = Token(secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None)
     row = {**made._asdict(), "scopes": ",".join(made.scopes), "hash": _hash(secret)}
@@ -97,7 +97,7 @@ def revoke_token(database: Database, token_id: str) -> Token:
         row = connection.execute(select(tokens).where(tokens.c.id == token_id)).first()
         if row is None:
             known = [found.id for found in connection.execute(select(tokens.c.id))]
-            raise UsageError("CLI-001", f"there is no token {token_id!r}.{near_miss(token_id, known)}", fix="`assay token list` shows them.")
+            raise UsageError("STO-012", f"there is no token {token_id!r}.{near_miss(token_id, known)}", fix="`assay token list` shows them.")
         return _token(row)
 
     return write(database, work)

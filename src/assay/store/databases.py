@@ -82,21 +82,31 @@ def open_database(url: str, *, patience: float = PATIENCE, read_only: bool = Fal
 
 # --- SQLite -------------------------------------------------------------------------------------------------------------------------------
 
+# The log before the write may grow to 16 MiB before it is worked in: the same pages of the indexes change with every commit, and go once instead of often.
+_PRAGMAS = (
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "recursive_triggers = ON",
+    "secure_delete = ON",
+    "cache_size = -32768",
+    "wal_autocheckpoint = 4000",
+)
+
 
 def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     match = re.fullmatch(r"sqlite(?:\+pysqlite)?:///([^?]+)", url)
     if match is None or match[1] == ":memory:":
-        raise UsageError("CLI-001", f"{url!r} names no file.", fix=f"Write it as {DEFAULT_URL}; a ledger in memory would keep nothing.")
+        raise UsageError("STO-005", f"{url!r} names no file.", fix=f"Write it as {DEFAULT_URL}; a ledger in memory would keep nothing.")
     path = match[1]
     if read_only and not os.path.exists(path):
-        raise InputError("FIL-001", "there is no ledger.", where=path, fix="`--store` makes one, or name another with --db.")
+        raise InputError("STO-001", "there is no ledger.", where=path, fix="`--store` makes one, or name another with --db.")
     if os.path.isdir(path):
-        raise UsageError("FIL-008", "is a directory.", where=path, fix="Name a file.")
+        raise UsageError("STO-002", "is a directory.", where=path, fix="Name a file.")
     if not read_only:
         try:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         except OSError as error:
-            raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+            raise UsageError("STO-002", f"cannot be written: {error.strerror}.", where=path) from None
     target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
 
     def connect() -> sqlite3.Connection:
@@ -104,7 +114,7 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
         try:
             if not read_only:
                 made.execute("PRAGMA journal_mode = WAL")
-            for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON", "secure_delete = ON", "cache_size = -32768"):
+            for pragma in _PRAGMAS:
                 made.execute(f"PRAGMA {pragma}")
         except BaseException:
             made.close()
@@ -126,15 +136,15 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
 def _postgresql(url: str, patience: float, read_only: bool) -> Database:
     head, _, rest = url.partition("://")
     if head not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise UsageError("CLI-001", f"a ledger is on sqlite:/// or postgresql://, not on {head}://.")
+        raise UsageError("STO-005", f"a ledger is on sqlite:/// or postgresql://, not on {head}://.")
     try:
         parsed = make_url(f"postgresql+psycopg://{rest}")
         where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
         engine = create_engine(parsed, pool_pre_ping=True, pool_size=8, max_overflow=24, connect_args={"application_name": "assay", "connect_timeout": 10})
     except (ArgumentError, NoSuchModuleError, ValueError):
-        raise UsageError("CLI-001", "the URL of the database cannot be read.", fix="Write it as postgresql://user@host:5432/name.") from None
+        raise UsageError("STO-005", "the URL of the database cannot be read.", fix="Write it as postgresql://user@host:5432/name.") from None
     except ModuleNotFoundError:
-        raise UsageError("FIL-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'") from None
+        raise UsageError("STO-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'") from None
     settings = [f"SET lock_timeout = {max(1, int(1000 * min(1.0, patience)))}"]
     if read_only:
         settings.append("SET default_transaction_read_only = on")
@@ -154,13 +164,19 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
 
 _LOST = ("57P01", "57P02", "57P03")
 _BUSY = ("55P03", "40001", "40P01")
+_CROWDED = "53300"
+
+
+def is_away(error: AssayError) -> bool:
+    """Whether it is the database that stops a work, not what was asked for: the same may be done later."""
+    return error.code in ("STO-001", "STO-002")
 
 
 def _may_pass(error: DBAPIError) -> bool:
     state = _state(error)
     if isinstance(error.orig, sqlite3.Error):
         return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return error.connection_invalidated or state in _LOST or state in _BUSY or str(state or "").startswith("08") or _cannot_connect(error)
+    return error.connection_invalidated or state in (*_LOST, *_BUSY, _CROWDED) or str(state or "").startswith("08") or _cannot_connect(error)
 
 
 def _state(error: Exception) -> Any:
@@ -185,20 +201,24 @@ def _worded(error: Exception, where: str, patience: float) -> AssayError:
     said = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
     if "append-only" in said:
         return UsageError(
-            "FIL-008", "a ledger is append-only: nothing in it is changed or deleted.", where=where, fix="Write a new record; `correct` links it."
+            "STO-006", "a ledger is append-only: nothing in it is changed or deleted.", where=where, fix="Write a new record; `correct` links it."
         )
     if state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY) or isinstance(error, PoolTimeout):
         fix = "Nothing was stored. Try again; whoever holds the lock may be a job that hangs."
-        return UsageError("FIL-008", f"is locked by another writer for more than {patience:g} seconds ({said}).", where=where, fix=fix)
+        return UsageError("STO-002", f"is locked by another writer for more than {patience:g} seconds ({said}).", where=where, fix=fix)
+    if state == _CROWDED:
+        return UsageError(
+            "STO-001", f"the database takes no more connections: {said}.", where=where, fix="Try again; raise max_connections, or run fewer workers."
+        )
     if state in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, "53100"):
         fix = "Everything that was acknowledged is kept; make room and run again."
-        return UsageError("FIL-008", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
+        return UsageError("STO-002", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
     if state in (sqlite3.SQLITE_READONLY, "25006", "42501"):
-        return UsageError("FIL-008", f"may only be read: {said}.", where=where, fix="Give a ledger that can be written, or the right to write this one.")
+        return UsageError("STO-002", f"may only be read: {said}.", where=where, fix="Give a ledger that can be written, or the right to write this one.")
     if state in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return InputError("FIL-002", f"is no ledger, or is damaged: {said}.", where=where, fix="Name another file, or restore this one from a copy.")
+        return InputError("STO-003", f"is no ledger, or is damaged: {said}.", where=where, fix="Name another file, or restore this one from a copy.")
     if state == sqlite3.SQLITE_CANTOPEN:
-        return InputError("FIL-001", f"cannot be opened: {said}.", where=where)
+        return InputError("STO-001", f"cannot be opened: {said}.", where=where)
     if isinstance(error, DBAPIError) and not isinstance(error.orig, sqlite3.Error) and (_may_pass(error) or state is None or str(state)[:2] in ("28", "3D")):
-        return UsageError("FIL-001", f"the database cannot be reached: {said}.", where=where, fix="Is it running, and are name and password right?")
-    return AssayError("ERR-001", f"the database refused: {said}.", where=where)
+        return UsageError("STO-001", f"the database cannot be reached: {said}.", where=where, fix="Is it running, and are name and password right?")
+    return AssayError("STO-015", f"the database refused: {said}.", where=where)

@@ -6,20 +6,21 @@ A draft is a record with its canonical body and its digest. Two records with the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from assay.canon import canonical
 from assay.errors import InputError
 from assay.files import MAX_LINE, parse_json
+from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.registry import near_miss
 from assay.store.facets import Facets, facets_of
 
-KINDS = ("run", "scorecard", "grade", "decision", "exam", "entry", "card", "audit", "calibration", "baseline", "event", "tombstone")
+KINDS = ("run", "scorecard", "grade", "decision", "exam", "entry", "index", "card", "audit", "calibration", "judgement", "baseline", "event", "tombstone")
 RELATIONS = ("evidence_of", "graded_from", "decides", "supersedes", "corrects", "candidate_of", "baseline_of")
 EVIDENCE = ("run", "scorecard")
 """What a grade may rest on."""
@@ -79,9 +80,9 @@ class Item(NamedTuple):
     def tree(self) -> Any:
         """The record, every number exact. A body that is not what its digest says is refused, never used."""
         if self.body is None:
-            raise InputError("FIL-005", "this record was forgotten; only its digest is left.", where=self.digest)
+            raise InputError("STO-008", "this record was forgotten; only its digest is left.", where=self.digest)
         if digest_text(sha256(self.body).digest()) != self.digest:
-            raise InputError("FIL-002", "the stored record is not what its digest says.", where=self.digest, fix="`assay verify` lists what was changed.")
+            raise InputError("STO-007", "the stored record is not what its digest says.", where=self.digest, fix="`assay verify` lists what was changed.")
         return parse_json(self.body)
 
 
@@ -126,21 +127,21 @@ def digest_bytes(text: str) -> bytes:
             return bytes.fromhex(digits)
         except ValueError:
             pass
-    raise InputError("API-001", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
+    raise InputError("STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
 
 
 def draft(record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()) -> Draft:
     """A record with its body and digest.
 
-    >>> draft({"schema": "assay.event/1", "weight": Decimal("0.10")}, kind="event").body
+    >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
     """
     if kind not in KINDS:
-        raise InputError("API-001", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+        raise InputError("STO-010", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
     for link in links:
         if link.relation not in RELATIONS:
             raise InputError(
-                "API-001", f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}", fix=f"They are {', '.join(RELATIONS)}."
+                "STO-011", f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}", fix=f"They are {', '.join(RELATIONS)}."
             )
     body = body_of(record)
     return Draft(sha256(body).digest(), kind, body, facets_of(kind, body), note("author", author), note("reason", reason), tuple(links))
@@ -150,21 +151,26 @@ class Body(bytes):
     """Canonical JSON that `body_of` made, perhaps in another process."""
 
 
+class _Card(Scorecard, frozen=True, kw_only=True):
+    """A scorecard as it is stored. The version is left out of one where it is today's; in a ledger it would then be tomorrow's."""
+
+    scoring_system: str = msgspec.field(name="scoringSystem")
+
+
 def body_of(record: Any) -> Body:
     """The canonical JSON of a record, such as can be read again."""
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
-        # The version is left out of a scorecard where it is today's; in a ledger it would then be tomorrow's.
-        record = {**msgspec.to_builtins(record, builtin_types=(Decimal,)), "scoringSystem": record.scoring_system}
+        record = _Card(**structs.asdict(record))
     try:
         body = canonical(record)
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
-        raise InputError("API-001", f"what JSON cannot say cannot be stored: {error}.") from None
+        raise InputError("STO-010", f"what JSON cannot say cannot be stored: {error}.") from None
     if not body.startswith(b"{"):
-        raise InputError("API-001", "a record is a JSON object.")
+        raise InputError("STO-010", "a record is a JSON object.")
     if len(body) > MAX_LINE:
         raise InputError("FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB.")
     if body.count(b"[") + body.count(b"{") >= NESTING:  # only then can it be too deep, and only reading it tells
@@ -179,10 +185,10 @@ def note(what: str, text: str | None, *, needed: bool = False) -> str | None:
     """An author or a reason, such as every database takes."""
     if text is None or not text.strip():
         if needed:
-            raise InputError("API-001", f"the {what} is missing.", fix="What changes a ledger says who did it and why.")
+            raise InputError("STO-013", f"the {what} is missing.", fix="What changes a ledger says who did it and why.")
         return None
     if len(text) > TEXT_LIMIT or not text.replace("\n", " ").isprintable():
-        raise InputError("API-001", f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.")
+        raise InputError("STO-013", f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.")
     return text
 
 
@@ -194,7 +200,8 @@ def graded_drafts(
     `evidence` is a run or a scorecard. Where it is the very scorecard that was graded, it is stored once.
     """
     body = body_of(evidence)
-    made = [draft(body, kind=_kind_of(body), author=author, reason=reason)]
+    kind = "run" if isinstance(evidence, Run) else "scorecard" if isinstance(evidence, Scorecard) else _kind_of(body)
+    made = [draft(body, kind=kind, author=author, reason=reason)]
     card = draft(scorecard, kind="scorecard", author=author, reason=reason)
     if card.digest != made[0].digest:
         made.append(card._replace(links=(Link("evidence_of", card.name, made[0].name),)))
@@ -207,4 +214,4 @@ def _kind_of(body: Body) -> str:
     for kind in EVIDENCE:
         if said == f"assay.{kind}/1":
             return kind
-    raise InputError("API-001", f"the schema {str(said)!r} is none that a grade rests on.", fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).")
+    raise InputError("STO-011", f"the schema {str(said)!r} is none that a grade rests on.", fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).")

@@ -5,7 +5,7 @@ A position is taken by counting up in the row of the run, inside the transaction
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import insert, select, update
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 RUNNING, EVALUATING, DONE, FAILED = "running", "evaluating", "done", "failed"
+QUEUED, EXECUTING, CANCELLED = "queued", "executing", "cancelled"
+"""Of runs that a server executes itself. Nobody else may say what happens in one: what an outside runner posts is for those that are `running`."""
 MAX_EVENTS = 100_000
 """Events of one run."""
 
@@ -37,7 +39,7 @@ class Live(NamedTuple):
     @property
     def over(self) -> bool:
         """Whether its last event is there."""
-        return self.state in (DONE, FAILED)
+        return self.state in (DONE, FAILED, CANCELLED)
 
 
 class Stored(NamedTuple):
@@ -83,14 +85,19 @@ def add(
     state: str | None = None,
     digest: str | None = None,
     head: bytes | None = None,
+    after: int | None = None,
 ) -> int | None:
-    """Add events; the number of events there are then, or None where the run is not in one of the states it must be in."""
+    """Add events; the number of events there are then, or None where the run is not in one of the states it must be in.
+
+    With `after` they are added only where there are so many before: what two servers say at once is said once.
+    """
     here = (live_runs.c.project == project, live_runs.c.run_id == run_id)
+    where = [*here, live_runs.c.state.in_(of), *([] if after is None else [live_runs.c.events == after])]
     changes = {key: value for key, value in (("state", state), ("digest", digest), ("head", head)) if value is not None}
 
     def work(connection: Connection) -> int | None:
         # the update comes first: it takes the lock under which positions are counted
-        changed = connection.execute(update(live_runs).where(*here, live_runs.c.state.in_(of)).values(events=live_runs.c.events + len(events), **changes))
+        changed = connection.execute(update(live_runs).where(*where).values(events=live_runs.c.events + len(events), **changes))
         if changed.rowcount != 1:
             return None
         total: int = connection.execute(select(live_runs.c.events).where(*here)).scalar_one()
@@ -103,12 +110,17 @@ def add(
 
 
 def _insert(connection: Connection, project: str, run_id: str, events: Sequence[Event], *, first: int) -> None:
-    rows = [
+    rows = event_rows(project, run_id, events, first=first)
+    if rows:
+        connection.execute(insert(live_events), rows)
+
+
+def event_rows(project: str, run_id: str, events: Sequence[Event], *, first: int) -> list[dict[str, Any]]:
+    """Events at their positions, as they are kept."""
+    return [
         {"project": project, "run_id": run_id, "position": position, "kind": kind, "body": body(position)}
         for position, (kind, body) in enumerate(events, first)
     ]
-    if rows:
-        connection.execute(insert(live_events), rows)
 
 
 def after(database: Database, project: str, run_id: str, position: int, *, limit: int = 1000) -> list[Stored]:

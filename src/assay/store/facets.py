@@ -94,7 +94,7 @@ def facets_of(kind: str, body: bytes) -> Facets:
     try:
         peek = _read_run(body) if kind == "run" else _read_any(body)
     except msgspec.ValidationError as error:
-        raise InputError("API-001", f"is no {kind} that the ledger keeps: {error}.") from None
+        raise InputError("STO-010", f"is no {kind} that the ledger keeps: {error}.") from None
     workflow = peek.workflow if isinstance(peek.workflow, dict) else {}
     dataset = peek.dataset if isinstance(peek.dataset, dict) else {}
     columns = (

@@ -16,11 +16,15 @@ from sqlalchemy import and_, insert, or_, select, update
 from assay.store.serving import jobs, now_text, read, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.engine import Connection
 
     from assay.store.databases import Database
 
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
+AGAIN = "again"
+"""The kind of these jobs, in a table that they share: see `executions` for the others."""
 STALE_S = 60
 
 
@@ -50,29 +54,35 @@ def _job(row: Any) -> Job:
 def create(database: Database, project: str, asked: dict[str, Any], *, author: str | None) -> Job:
     """Queue a job."""
     made = Job(secrets.token_hex(8), project, QUEUED, asked, {"seen": 0, "written": 0, "unchanged": 0, "faults": [], "cursor": None}, now_text(), author)
-    row = {**made._asdict(), "asked": msgspec.json.encode(asked), "progress": msgspec.json.encode(made.progress), "beat": 0}
+    row = {**made._asdict(), "asked": msgspec.json.encode(asked), "progress": msgspec.json.encode(made.progress), "beat": 0, "kind": AGAIN}
     write(database, lambda connection: connection.execute(insert(jobs).values(row)))
     return made
 
 
 def find(database: Database, project: str, job_id: str) -> Job | None:
     """A job of a project."""
-    query = select(*_COLUMNS).where(jobs.c.project == project, jobs.c.id == job_id)
+    query = select(*_COLUMNS).where(jobs.c.project == project, jobs.c.id == job_id, jobs.c.kind == AGAIN)
     row = read(database, lambda connection: connection.execute(query).first())
     return None if row is None else _job(row)
 
 
 def newest(database: Database, project: str, *, limit: int = 50) -> list[Job]:
     """The jobs of a project, newest first."""
-    query = select(*_COLUMNS).where(jobs.c.project == project).order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit)
+    query = select(*_COLUMNS).where(jobs.c.project == project, jobs.c.kind == AGAIN).order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit)
     return read(database, lambda connection: [_job(row) for row in connection.execute(query)])
 
 
-def claim(database: Database, owner: str, *, now: float | None = None) -> Job | None:
-    """The oldest job that waits, or whose owner is dead; claimed for this owner."""
+def claim(database: Database, owner: str, *, now: float | None = None, is_dead: Callable[[str], bool] = lambda _owner: False) -> Job | None:
+    """The oldest job that waits, or whose owner is dead; claimed for this owner.
+
+    An owner is dead that has been silent for long, or of whom `is_dead` knows it. One that claims has nothing at hand: what still stands under its name was
+    dropped when the database was away.
+    """
     at = int(now if now is not None else time.time())
-    free = or_(jobs.c.state == QUEUED, and_(jobs.c.state == RUNNING, jobs.c.beat < at - STALE_S))
-    oldest = select(jobs.c.id).where(free).order_by(jobs.c.created_at, jobs.c.id).limit(1)
+    owners = select(jobs.c.owner).where(jobs.c.state == RUNNING, jobs.c.kind == AGAIN, jobs.c.owner.is_not(None)).distinct()
+    gone = [name for name in read(database, lambda connection: list(connection.execute(owners).scalars())) if name == owner or is_dead(name)]
+    free = or_(jobs.c.state == QUEUED, and_(jobs.c.state == RUNNING, or_(jobs.c.beat < at - STALE_S, jobs.c.owner.in_(gone))))
+    oldest = select(jobs.c.id).where(jobs.c.kind == AGAIN, free).order_by(jobs.c.created_at, jobs.c.id).limit(1)
 
     def work(connection: Connection) -> Job | None:
         found = connection.execute(oldest).scalar()

@@ -113,12 +113,12 @@ class Ledger:
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         before = self.get(old, project=project)
         if before is None:
-            raise InputError("API-001", "there is no such record in this project of the ledger.", where=old)
+            raise InputError("STO-012", "there is no such record in this project of the ledger.", where=old)
         if before.kind == "grade" and not any(link.relation == "graded_from" for link in links):
             links = [*links, *(Link("graded_from", link.target) for link in self.links_of(old, project=project, relation="graded_from") if link.source == old)]
         made = draft(record, kind=before.kind, author=who, reason=why, links=(*links, Link("corrects", old)))
         if made.name == old:
-            raise InputError("API-001", "the correction says the same as what it corrects.", where=old)
+            raise InputError("STO-010", "the correction says the same as what it corrects.", where=old)
         return self.put_many([made], project=project)[0]
 
     def forget(self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT) -> Tombstone:
@@ -168,10 +168,16 @@ class Ledger:
         after: int | None = None,
         limit: int = 100,
         newest_first: bool = False,
+        look_at: int | None = None,
     ) -> Page:
-        """One page of the records of a kind. `after` is the `next_cursor` of the page before."""
+        """One page of the records of a kind. `after` is the `next_cursor` of the page before.
+
+        With `look_at` a page costs the same however many filters there are and however little they find: it may be short or empty though more follow.
+        """
         return self._read(
-            lambda connection: reading.find(connection, known_project(project), kind, filters or {}, after=after, limit=limit, newest_first=newest_first)
+            lambda connection: reading.find(
+                connection, known_project(project), kind, filters or {}, after=after, limit=limit, newest_first=newest_first, look_at=look_at
+            )
         )
 
     def history(self, run_id: str, *, project: str = DEFAULT_PROJECT, after: int | None = None, limit: int = 100) -> Page:
@@ -209,12 +215,17 @@ class Ledger:
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
-        """Whether the database answers."""
-        return self._read(lambda connection: connection.execute(text("SELECT 1")).scalar()) == 1
+        """Whether the database answers, now: whoever asks this asks again, and is not kept waiting."""
+
+        def ask() -> bool:
+            with self.database.reading() as connection:
+                return connection.execute(text("SELECT 1")).scalar() == 1
+
+        return self.database._replace(patience=0.0).patiently(ask)
 
 
 def known_project(name: str) -> str:
     """A project's name, such as every database and every URL takes."""
     if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
-        raise InputError("API-001", f"{str(name)[:80]!r} is no name of a project.", fix="It has up to 64 letters, digits, dots, dashes and underscores.")
+        raise InputError("STO-013", f"{str(name)[:80]!r} is no name of a project.", fix="It has up to 64 letters, digits, dots, dashes and underscores.")
     return name

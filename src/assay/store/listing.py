@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from assay.store import tables as t
 from assay.store.drafts import digest_bytes, digest_text
@@ -94,21 +94,3 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
 
     read(database, work)
     return found
-
-
-class Seen(NamedTuple):
-    """A name and version that runs carry, how many there are, and the newest."""
-
-    id: str
-    version: str | None
-    runs: int
-    newest_seq: int
-
-
-def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[Seen]:
-    """The workflows or datasets of a project's runs."""
-    c = t.records.c
-    name, version = c[what], c[f"{what}_version"]
-    query = select(name, version, func.count(), func.max(c.seq)).where(c.project == project, c.kind == "run", name.is_not(None)).group_by(name, version)
-    ordered = query.order_by(name, version).limit(limit)
-    return read(database, lambda connection: [Seen(*row) for row in connection.execute(ordered)])

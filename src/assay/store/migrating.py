@@ -68,18 +68,18 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
         return True
     if version is not None and version not in VERSIONS:
         raise UsageError(
-            "FIL-006", f"this ledger has tables of version {version}; this program knows up to {VERSIONS[-1]}.", where=where, fix="Install a newer assay."
+            "STO-004", f"this ledger has tables of version {version}; this program knows up to {VERSIONS[-1]}.", where=where, fix="Install a newer assay."
         )
     if version is None:
         others = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
         taken = others & set(metadata.tables) if connection.dialect.name == "postgresql" else others
         if taken:
             raise InputError(
-                "FIL-006", f"this is a database of something else: it has a table '{min(taken)}'.", where=where, fix="Give the ledger a database of its own."
+                "STO-003", f"this is a database of something else: it has a table '{min(taken)}'.", where=where, fix="Give the ledger a database of its own."
             )
     if read_only:
         state = "no ledger" if version is None else f"a ledger of the older version {version}"
-        raise InputError("FIL-006", f"this is {state}.", where=where, fix="Whatever stores into it makes or upgrades it; this command only reads.")
+        raise InputError("STO-004", f"this is {state}.", where=where, fix="Whatever stores into it makes or upgrades it; this command only reads.")
     return False
 
 

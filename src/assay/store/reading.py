@@ -6,10 +6,11 @@ the order of `seq`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, func, literal, or_, select, type_coerce
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, any_, func, literal, or_, select, text, type_coerce
 from sqlalchemy.types import NullType
 
 from assay.errors import InputError
@@ -31,8 +32,12 @@ _ITEM = (_c.project, _c.seq, _c.digest, _c.kind, _c.schema, _c.created_at, _c.au
 Filters = Mapping[str, str | bool]
 
 
-def find(connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool) -> Page:
-    """One page of the records of a kind."""
+def find(
+    connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool, look_at: int | None = None
+) -> Page:
+    """One page of the records of a kind. With `look_at` no more than so many are looked at for each filter: a page may then be short, though more follow."""
+    if look_at is not None and filters and not (len(filters) == 1 and next(iter(filters)) in _LEADING):
+        return _looked(connection, project, kind, filters, after=after, limit=limit, newest_first=newest_first, look_at=look_at)
     seq = t.tags.c.seq if "tag" in filters else _c.seq  # of the table whose index gives the order
     few = _few(connection, project, kind, filters)
     query = _matching(select(*_ITEM), project, kind, filters)
@@ -40,10 +45,64 @@ def find(connection: Connection, project: str, kind: str, filters: Filters, *, a
         few = few if after is None else [one for one in few if (one < after if newest_first else one > after)]
         if not few:
             return Page((), None)
-        query = query.where(_c.seq.in_(few))
+        query = query.where(_among(connection, few))
     elif after is not None:
         query = query.where(seq < after if newest_first else seq > after)
     return _page(connection, query.order_by(seq.desc() if newest_first else seq), limit)
+
+
+_LEADING = ("tag", "run_id", *(name for name in t.INDEXED if name != "started_at"))
+"""Filters that an index gives in the order of `seq`."""
+
+
+def _looked(connection: Connection, project: str, kind: str, filters: Filters, *, after: int | None, limit: int, newest_first: bool, look_at: int) -> Page:
+    """A page by several filters: what the index of each gives next, and of that what all of them have. No database can be trusted to choose among them."""
+    limit = max(1, min(limit, MAX_PAGE))
+    _matching(select(_c.seq), project, kind, filters)  # a filter that makes no sense is said first
+    few = _few(connection, project, kind, filters)
+    whole = [] if few is None else [{one for one in few if after is None or (one < after if newest_first else one > after)}]
+    partly: list[list[int]] = []
+    for one in [{name: filters[name]} for name in filters if name in _LEADING] or ([] if whole else [{}]):
+        given = list(connection.execute(_next(project, kind, one, after, newest_first).limit(look_at)).scalars())
+        if len(given) < look_at:
+            whole.append(set(given))
+        else:
+            partly.append(given)
+    end = None
+    if whole:  # all that one filter has: the others are asked about each of these
+        places = sorted(set.intersection(*whole), reverse=newest_first)
+    else:  # as far as every filter was looked through
+        end = max(given[-1] for given in partly) if newest_first else min(given[-1] for given in partly)
+        both = set.intersection(*map(set, partly))
+        places = sorted((one for one in both if (one >= end if newest_first else one <= end)), reverse=newest_first)
+    if not places:
+        return Page((), end)
+    query = _matching(select(*_ITEM), project, kind, filters).where(_among(connection, places))
+    page = _page(connection, query.order_by(_c.seq.desc() if newest_first else _c.seq), limit)
+    return page if page.next_cursor is not None else Page(page.items, end)
+
+
+def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
+    """That a record stands at one of these places, said with one value: thousands of them cost more than what they find."""
+    if connection.dialect.name == "sqlite":
+        return text("records.seq IN (SELECT value FROM json_each(:places))").bindparams(places=json.dumps(places))  # type: ignore[return-value]
+    return _c.seq == any_(literal(places, ARRAY(BigInteger)))
+
+
+def _next(project: str, kind: str, filters: Filters, after: int | None, newest_first: bool) -> Select[Any]:
+    """Where the next records of one filter stand, from its index alone."""
+    if "tag" in filters:
+        seq = t.tags.c.seq
+        query = select(seq).where(t.tags.c.project == project, t.tags.c.kind == kind, t.tags.c.tag == key(str(filters["tag"])))
+    elif "run_id" in filters:
+        seq = _c.seq
+        query = select(seq).where(_c.project == project, _c.run_id == key(str(filters["run_id"])))
+    else:
+        seq = _c.seq
+        query = _matching(select(seq), project, kind, filters)
+    if after is not None:
+        query = query.where(seq < after if newest_first else seq > after)
+    return query.order_by(seq.desc() if newest_first else seq)
 
 
 def history(connection: Connection, project: str, run_id: str, *, after: int | None, limit: int) -> Page:
@@ -80,7 +139,7 @@ def _few(connection: Connection, project: str, kind: str, filters: Filters) -> l
 
 def _matching(query: Select[Any], project: str, kind: str, filters: Filters, *, by_time: bool = False) -> Select[Any]:
     if kind not in KINDS:
-        raise InputError("API-001", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
+        raise InputError("STO-016", f"there is no kind '{kind}'.{near_miss(kind, KINDS)}", fix=f"They are {', '.join(KINDS)}.")
     if "tag" in filters:
         tags = t.tags.c
         query = query.join(t.tags, (tags.project == _c.project) & (tags.seq == _c.seq))
@@ -88,16 +147,16 @@ def _matching(query: Select[Any], project: str, kind: str, filters: Filters, *, 
     query = query.where(_c.project == project, _c.kind == kind)
     for name, value in filters.items():
         if name not in FILTERS:
-            raise InputError("API-001", f"there is no filter '{name}'.{near_miss(name, FILTERS)}", fix=f"They are {', '.join(FILTERS)}.")
+            raise InputError("STO-016", f"there is no filter '{name}'.{near_miss(name, FILTERS)}", fix=f"They are {', '.join(FILTERS)}.")
         if name in _SPAN:
             moment = moment_key(value)
             if moment is None:
-                raise InputError("API-001", f"the filter '{name}' is {value!r}, which is no moment.", fix="Write it as 2026-11-15T10:00:00Z.")
+                raise InputError("STO-016", f"the filter '{name}' is {value!r}, which is no moment.", fix="Write it as 2026-11-15T10:00:00Z.")
             # no index is on the second form: what it finds would have to be sorted, all of it, for every page
             began = _c.started_at if by_time else func.coalesce(_c.started_at, "9999" if name == "started_before" else "")
             query = query.where(began >= moment if name == "started_from" else began < moment)
         elif (name == "passed") is not isinstance(value, bool):
-            raise InputError("API-001", f"the filter '{name}' is {value!r}; it takes {'true or false' if name == 'passed' else 'a text'}.")
+            raise InputError("STO-016", f"the filter '{name}' is {value!r}; it takes {'true or false' if name == 'passed' else 'a text'}.")
         elif name == "passed":
             query = query.where(_c.passed == literal(value))
         elif name != "tag":
@@ -163,7 +222,7 @@ def side_rows(connection: Connection, table: Table, project: str, digest: bytes)
 def count(connection: Connection, project: str, kind: str | None, filters: Filters) -> Tally:
     """How many records: exact without a filter, from the counters; with one, counted up to a limit."""
     if filters and kind is None:
-        raise InputError("API-001", "a filter is on the records of one kind.", fix=f"The kinds are {', '.join(KINDS)}.")
+        raise InputError("STO-016", "a filter is on the records of one kind.", fix=f"The kinds are {', '.join(KINDS)}.")
     if not filters or kind is None:
         c = t.counts.c
         query = select(func.coalesce(func.sum(c.n), 0)).where(c.project == project)

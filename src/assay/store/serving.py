@@ -1,4 +1,4 @@
-"""The tables of a server beside the ledger: tokens, idempotency keys, runs in progress with their events, and jobs.
+"""The tables of a server beside the ledger: tokens, idempotency keys, runs in progress with their events, jobs, and the runs of executions.
 
 Nothing here is evidence. These rows are changed and deleted; what they lead to is in `records`. Every table but `tokens` is kept by project, and every
 query names one. What is changed here needs a new file in `migrations/versions`.
@@ -91,10 +91,27 @@ jobs = Table(
     Column("beat", BigInteger, nullable=False),
     _text("created_at"),
     _text("author", nullable=True),
+    Column("kind", Text, nullable=False, server_default="again"),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
+"""What is done in the background: `again` scores or grades again, `execution` runs a workflow on a dataset."""
 Index("jobs_by_project", jobs.c.project, jobs.c.created_at)
 Index("jobs_by_state", jobs.c.state, jobs.c.beat)
+
+execution_runs = Table(
+    "execution_runs",
+    metadata,
+    _text("execution"),
+    Column("place", BigInteger, nullable=False),
+    _text("project"),
+    _text("run_key"),
+    Column("run_id", LargeBinary, nullable=False),
+    Column("sample_id", LargeBinary, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    PrimaryKeyConstraint("execution", "place", name="execution_runs_pk"),
+    sqlite_with_rowid=False,
+)
+"""The runs of an execution in their order; how far each is stands in `live_runs` under its key. Ids are bytes: a sample may be named with a NUL."""
 
 
 def now_text() -> str:

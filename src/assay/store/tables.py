@@ -145,6 +145,20 @@ tags = Table(
 )
 Index("tags_by_tag", tags.c.project, tags.c.kind, tags.c.tag, tags.c.seq)
 
+seen = Table(
+    "seen",
+    metadata,
+    _text("project", nullable=False),
+    _text("what", nullable=False),
+    _text("id", nullable=False),
+    _text("version", nullable=False),
+    Column("runs", BigInteger, nullable=False),
+    Column("newest_seq", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "what", "id", "version", name="seen_pk"),
+    sqlite_with_rowid=False,
+)
+"""The workflows and datasets that runs name, counted as they come: to find them out again would mean to read every run. A version that is not given is ''."""
+
 tombstones = Table(
     "tombstones",
     metadata,

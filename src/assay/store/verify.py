@@ -22,6 +22,7 @@ from assay.store.chain import Edge, genesis, next_chain
 from assay.store.drafts import TOMBSTONE_SCHEMA, digest_text
 from assay.store.facets import Facets, facets_of
 from assay.store.ledger import Ledger
+from assay.store.names import Name, Tally, counted
 from assay.store.writing import Head
 
 SHOWN = 1000
@@ -87,7 +88,7 @@ class _Found:
 
 
 def _check_all(connection: Connection, found: _Found, expected: Mapping[str, tuple[int, str]]) -> None:
-    named = union(*(select(table.c.project) for table in (t.heads, t.records, t.counts, t.tombstones, t.links, *t.SIDES)))
+    named = union(*(select(table.c.project) for table in (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)))
     projects = sorted({*map(str, connection.execute(named).scalars()), *expected})
     for project in projects:
         _check_project(connection, project, found, expected.get(project))
@@ -99,6 +100,7 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
     told: dict[bytes, tuple[Any, ...]] = {}
     sides = {table: _Side(connection, table, project) for table in (t.links, *t.SIDES)}
     counts: Counter[str] = Counter()
+    names = Tally()
     chain, last = genesis(project), 0
     anchor = None
     for number, row in enumerate(_rows(connection, t.records, project, _COLUMNS), 1):
@@ -123,6 +125,8 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
         if expected is not None and seq == expected[0]:
             anchor = digest_text(chain)
         counts[record.kind] += 1
+        if record.kind == "run":
+            names.add(record.facets, seq)
         last = seq
         _check_body(project, record, digest, tombs, told, sides, found)
         if record.kind == "grade" and not any(edge.source == digest and edge.relation == "graded_from" for edge in edges):
@@ -137,6 +141,7 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
             project, expected[0], None, f"the chain at record {expected[0]} is not the one that was noted: records were cut off or written anew.", _OUTSIDE
         )
     _check_ends(connection, project, Head(last, chain), counts, tombs, told, found)
+    _check_names(connection, project, names, found)
 
 
 def _check_body(
@@ -214,6 +219,16 @@ def _check_ends(
     for digest in sorted({*tombs, *told}):
         if tombs.get(digest) != told.get(digest):
             found.add(project, None, digest, "a tombstone is not the one that the chain tells of.", _OUTSIDE)
+
+
+def _check_names(connection: Connection, project: str, names: Tally, found: _Found) -> None:
+    kept = counted(connection, project)
+    there: dict[Name, tuple[int, int]] = {name: (n, newest) for name, (n, newest) in names.found.items()}
+    for name in sorted({*kept, *there}):
+        if kept.get(name) != there.get(name):
+            n, told = there.get(name, (0, 0))[0], kept.get(name, (0, 0))[0]
+            what = f"{n} runs name the {name[0]} {name[1]!r} {name[2]!r} and {told} were counted, or the newest is another."
+            found.add(project, None, None, what, _OUTSIDE)
 
 
 def _check_links(connection: Connection, project: str, found: _Found) -> None:

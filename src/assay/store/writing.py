@@ -9,14 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, and_, select, text, update
+from sqlalchemy import Connection, Table, TextClause, and_, bindparam, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from assay.errors import InputError
+from assay.store import names
 from assay.store import tables as t
 from assay.store.chain import Edge, genesis, next_chain
-from assay.store.drafts import EVIDENCE, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
+from assay.store.drafts import EVIDENCE, KINDS, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
 
 _CHUNK = 400
 """Digests asked for at once; SQLite takes a thousand and some."""
@@ -63,7 +66,7 @@ def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now
             stored.append(Stored(one.name, found.seq, False))
     missing = ends - known.keys()
     if missing:
-        raise InputError("API-001", f"a link leads to {digest_text(min(missing))}, which is not in this project of the ledger.", fix="Store that first.")
+        raise InputError("STO-011", f"a link leads to {digest_text(min(missing))}, which is not in this project of the ledger.", fix="Store that first.")
     for one, listed in fresh:
         if one.kind == "grade":
             _check_evidence(one, listed, known)
@@ -75,13 +78,13 @@ def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now
 
 def _refuse(one: Draft, found: Known | None) -> None:
     if one.kind == "tombstone":
-        raise InputError("API-001", "a tombstone is written by `forget` alone.", where=one.name)
+        raise InputError("STO-010", "a tombstone is written by `forget` alone.", where=one.name)
     if found is None:
         return
     if found.forgotten:
-        raise InputError("FIL-007", "this record was forgotten, and does not come back.", where=one.name, fix="`tombstone` says by whom and why.")
+        raise InputError("STO-009", "this record was forgotten, and does not come back.", where=one.name, fix="`tombstone` says by whom and why.")
     if found.kind != one.kind:
-        raise InputError("FIL-007", f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.", where=one.name, fix="A record is of one kind.")
+        raise InputError("STO-009", f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.", where=one.name, fix="A record is of one kind.")
 
 
 def _edges(one: Draft) -> tuple[Edge, ...]:
@@ -92,7 +95,7 @@ def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Know
     """A grade without its evidence cannot be replayed, so it cannot be trusted."""
     rests = [known[edge.target] for edge in edges if edge.source == grade.digest and edge.relation == "graded_from"]
     if not any(found.kind in EVIDENCE and not found.forgotten for found in rests):
-        raise InputError("API-001", "a grade is stored only together with its evidence.", where=grade.name, fix="Use `put_graded`, or link it graded_from.")
+        raise InputError("STO-011", "a grade is stored only together with its evidence.", where=grade.name, fix="Use `put_graded`, or link it graded_from.")
 
 
 def _add_late(connection: Connection, batch: _Batch, edges: list[Edge]) -> None:
@@ -116,6 +119,7 @@ class _Batch:
         self.began = head.seq
         self.at = moment_text(now)
         self.counts: Counter[str] = Counter()
+        self.names = names.Tally()
         self.rows: dict[Table, list[Row]] = {table: [] for table in (t.records, t.links, *t.SIDES)}
 
     def add(self, one: Draft, edges: Iterable[Edge]) -> int:
@@ -125,6 +129,8 @@ class _Batch:
         self.seq = seq = self.seq + 1
         self.chain = next_chain(self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges)
         self.counts[one.kind] += 1
+        if one.kind == "run":
+            self.names.add(facets.columns, seq)
         rows = self.rows
         rows[t.records].append(
             (project, seq, one.digest, self.chain, one.kind, facets.schema, self.at, one.author, one.reason, *facets.columns, one.body)
@@ -141,12 +147,22 @@ class _Batch:
         for table, rows in self.rows.items():
             if rows:
                 insert_rows(connection, table, rows)
-        for kind, n in sorted(self.counts.items()):
-            connection.execute(_ADD_COUNT, {"project": self.project, "kind": kind, "n": n})
-        connection.execute(update(t.heads).where(t.heads.c.project == self.project).values(seq=self.seq, chain=self.chain))
+        connection.execute(_ADD_COUNTS[len(self.counts)], _named([(self.project, kind, n) for kind, n in sorted(self.counts.items())]))
+        self.names.write(connection, self.project)
+        connection.execute(_MOVE_HEAD, {"project": self.project, "seq": self.seq, "chain": self.chain})
 
 
-_ADD_COUNT = text("INSERT INTO counts (project, kind, n) VALUES (:project, :kind, :n) ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n")
+def _adding(n: int) -> TextClause:
+    rows = ", ".join(f"(:v{place}_0, :v{place}_1, :v{place}_2)" for place in range(n))
+    return text(f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n")  # noqa: S608  # names only
+
+
+def _named(rows: Iterable[Row]) -> dict[str, Any]:
+    return {f"v{place}_{index}": value for place, row in enumerate(rows) for index, value in enumerate(row)}
+
+
+_ADD_COUNTS = {n: _adding(n) for n in range(1, len(KINDS) + 1)}
+_MOVE_HEAD = text("UPDATE heads SET seq = :seq, chain = :chain WHERE project = :project")
 
 
 def moment_text(now: datetime) -> str:
@@ -154,25 +170,27 @@ def moment_text(now: datetime) -> str:
     return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
+_HEAD = select(t.heads.c.seq, t.heads.c.chain).where(t.heads.c.project == bindparam("project")).with_for_update()
+_LOOKUP = select(t.records.c.digest, t.records.c.seq, t.records.c.kind, t.records.c.body.is_(None)).where(
+    t.records.c.project == bindparam("project"), t.records.c.digest.in_(bindparam("digests", expanding=True))
+)
+
+
 def lock_head(connection: Connection, project: str) -> Head:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    query = select(t.heads.c.seq, t.heads.c.chain).where(t.heads.c.project == project).with_for_update()
-    row = connection.execute(query).first()
+    row = connection.execute(_HEAD, {"project": project}).first()
     if row is None:
         made = text("INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO NOTHING")
         connection.execute(made, {"project": project, "chain": genesis(project)})
-        row = connection.execute(query).one()
+        row = connection.execute(_HEAD, {"project": project}).one()
     return Head(row[0], row[1])
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
     """Which of these records there are."""
     found = {}
-    c = t.records.c
     for part in parts(sorted(digests)):
-        for digest, seq, kind, forgotten in connection.execute(
-            select(c.digest, c.seq, c.kind, c.body.is_(None)).where(c.project == project, c.digest.in_(part))
-        ):
+        for digest, seq, kind, forgotten in connection.execute(_LOOKUP, {"project": project, "digests": part}):
             found[digest] = Known(seq, kind, bool(forgotten))
     return found
 
@@ -183,23 +201,39 @@ def parts(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         yield values[start : start + _CHUNK]
 
 
+_AT_ONCE = (128, 64, 32, 16, 8, 4, 2, 1)
+"""How many rows one statement of SQLite brings: a few lengths, so that each is compiled once."""
+
+
 @cache
-def _statement(table: Table, dialect: str) -> str:
+def _statement(table: Table, dialect: str, rows: int = 1) -> str:
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     if dialect == "copy":
         return f'COPY "{table.name}" ({names}) FROM STDIN'
-    mark = "?" if dialect == "sqlite" else "%s"
-    return f'INSERT INTO "{table.name}" ({names}) VALUES ({", ".join([mark] * len(table.columns))})'  # noqa: S608  # names of our own tables
+    marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * len(table.columns))})"
+    return f'INSERT INTO "{table.name}" ({names}) VALUES {", ".join([marks] * rows)}'  # noqa: S608  # names of our own tables
 
 
 def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
     """Rows, in the order of the table's columns, by the quickest way the database has."""
     dialect = connection.dialect.name
-    if dialect == "postgresql" and len(rows) >= _COPY:
+    if dialect == "sqlite":
+        # Row by row the driver would take the interpreter's lock back after each, and wait for it behind every other thread that computes.
+        start = 0
+        while start < len(rows):
+            size = next(size for size in _AT_ONCE if size <= len(rows) - start)
+            connection.exec_driver_sql(_statement(table, dialect, size), tuple(chain.from_iterable(rows[start : start + size])))
+            start += size
+    elif len(rows) >= _COPY:
         driver: Any = connection.connection.driver_connection
-        with driver.cursor() as cursor, cursor.copy(_statement(table, "copy")) as stream:
-            for row in rows:
-                stream.write_row(row)
+        statement, wrong = _statement(table, "copy"), connection.dialect.loaded_dbapi.Error
+        try:
+            with driver.cursor() as cursor, cursor.copy(statement) as stream:
+                for row in rows:
+                    stream.write_row(row)
+        except wrong as error:  # it went past SQLAlchemy, and whoever waits for a database knows only its errors
+            lost = connection.dialect.is_disconnect(error, driver, None)
+            raise DBAPIError.instance(statement, None, error, wrong, hide_parameters=True, connection_invalidated=lost, dialect=connection.dialect) from error
     else:
         connection.exec_driver_sql(_statement(table, dialect), rows)
 
@@ -212,9 +246,9 @@ def forget(connection: Connection, project: str, digest: bytes, *, author: str, 
     head = lock_head(connection, project)
     known = lookup(connection, project, [digest]).get(digest)
     if known is None:
-        raise InputError("API-001", "there is no such record in this project of the ledger.", where=digest_text(digest))
+        raise InputError("STO-012", "there is no such record in this project of the ledger.", where=digest_text(digest))
     if known.kind == "tombstone":
-        raise InputError("API-001", "a tombstone is not forgotten: it holds nothing but a digest.", where=digest_text(digest))
+        raise InputError("STO-010", "a tombstone is not forgotten: it holds nothing but a digest.", where=digest_text(digest))
     if not known.forgotten:
         batch = _Batch(project, head, now)
         body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
@@ -222,7 +256,10 @@ def forget(connection: Connection, project: str, digest: bytes, *, author: str, 
         batch.write(connection)
         insert_rows(connection, t.tombstones, [(project, seq, digest, author, reason, batch.at)])
         here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
+        columns = connection.execute(select(*(t.records.c[name] for name in t.FACETS)).where(here)).one()
         connection.execute(update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS)))
+        if known.kind == "run":
+            names.forget(connection, project, tuple(columns), known.seq)
         for table in t.SIDES:
             connection.execute(table.delete().where(table.c.project == project, table.c.seq == known.seq))
     found = tombstone(connection, project, digest)

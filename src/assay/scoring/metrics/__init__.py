@@ -7,6 +7,7 @@ It runs no code and asks no model. A family is loaded when one of its measures i
 from __future__ import annotations
 
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from assay.registry import Registry
@@ -71,15 +72,19 @@ class _Measures(Registry[Measure]):
     def __init__(self) -> None:
         super().__init__("measure")
         self._unloaded = {name: family for family, names in FAMILIES.items() for name in names}
+        self._lock = RLock()
 
     def _load(self, name: object) -> None:
-        family = self._unloaded.get(name) if isinstance(name, str) else None
-        if family is None:
+        if not isinstance(name, str) or name not in self._unloaded:
             return
-        module, _, group = family.partition(".")
-        for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group):
-            self._unloaded.pop(measure.id, None)
-            self.add(measure.id, measure)
+        with self._lock:  # two threads that ask at once must both find it, and a name is taken once
+            family = self._unloaded.get(name)
+            if family is None:
+                return
+            module, _, group = family.partition(".")
+            for measure in getattr(import_module(f"assay.scoring.metrics.{module}"), group):
+                self.add(measure.id, measure)
+                self._unloaded.pop(measure.id, None)  # only now: whoever does not find it here looks there
 
     def get(self, name: str) -> Measure | None:
         self._load(name)

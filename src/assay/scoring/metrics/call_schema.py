@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from assay.files import parse_json
+from assay.records.plain import MAX_DEPTH, beyond_json
 from assay.registry import near_miss
-from assay.scoring.metrics.equality import MAX_DEPTH, beyond_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,14 +7,12 @@ Numbers compare as numbers (1 is 1.0), `true` is no number, the order of an obje
 from __future__ import annotations
 
 from decimal import Decimal
-from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from assay.records.plain import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
-
-MAX_DEPTH = 200
-"""As deep as JSON is read at all."""
 
 _NUMBERS = frozenset((int, float, Decimal))
 
@@ -56,30 +54,6 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
             return False
         return all(same(left, right, depth=depth + 1) for left, right in zip(one, other, strict=True))
     return one is other and (one is None or kind is bool)
-
-
-def beyond_json(value: Any) -> str:
-    """What a JSON Schema validator must not see, or nothing: it takes NaN for null, and nesting without end ends the process.
-
-    >>> beyond_json({"a": [1.5, None]}), beyond_json([float("nan")])
-    ('', 'hold NaN or an infinity, which is no JSON')
-    """
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for one in level:
-            if isinstance(one, str | int):
-                continue
-            if isinstance(one, dict):
-                below += one.values()
-            elif isinstance(one, list | tuple):
-                below += one
-            elif (isinstance(one, float) and not isfinite(one)) or (isinstance(one, Decimal) and not one.is_finite()):
-                return "hold NaN or an infinity, which is no JSON"
-        if not below:
-            return ""
-        level = below
-    return f"nest more than {MAX_DEPTH} deep"
 
 
 def is_among(value: Any, listed: Iterable[Any]) -> bool:

@@ -20,7 +20,7 @@ from assay.server import bodies, describing, event_schema, finding
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.state import check_name, on_shelf
-from assay.store.listing import seen
+from assay.store.names import seen
 
 if TYPE_CHECKING:
     from assay.server.state import Services

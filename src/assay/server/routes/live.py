@@ -170,7 +170,7 @@ def _ended(end: dict[str, Any], head: bytes) -> Run:
 
 
 @router.get(
-    "/{run_id}/events",
+    "/{run_id:path}/events",
     summary="The events of a run (SSE)",
     response_class=Response,
     responses={

@@ -17,6 +17,7 @@ from assay.judging.card import check_card
 from assay.server import bodies, describing, finding
 from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
+from assay.server.keeping import exam_drafts
 from assay.server.problems import Problem
 from assay.server.routes.runs import POSTING, chosen, post_one
 from assay.server.state import check_name
@@ -24,9 +25,22 @@ from assay.store.drafts import draft
 
 if TYPE_CHECKING:
     from assay.server.state import Services
+    from assay.store.drafts import Draft
 
 router = APIRouter(tags=["records"], responses=describing.EVERY)
-LISTED = {"scorecards": "scorecard", "grades": "grade", "decisions": "decision", "exams": "exam", "entries": "entry", "cards": "card", "baselines": "baseline"}
+LISTED = {
+    "scorecards": "scorecard",
+    "grades": "grade",
+    "decisions": "decision",
+    "exams": "exam",
+    "entries": "entry",
+    "indexes": "index",
+    "cards": "card",
+    "audits": "audit",
+    "calibrations": "calibration",
+    "judgements": "judgement",
+    "baselines": "baseline",
+}
 Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]
 
 
@@ -71,17 +85,18 @@ async def grade_an_exam(request: Request) -> Response:
     known: dict[str, type | tuple[type, ...]] = {"exam": (dict, list), "answers": list, "rubric": str, "policy": str}
     asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("exam", "answers"))
 
-    def work() -> dict[str, Any]:
+    def work() -> tuple[dict[str, Any], list[Draft]]:
         files = asked["exam"] if isinstance(asked["exam"], list) else [asked["exam"]]
         exam = make_exam([bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)])
         rules = ExamRules(services.shelf.exam_policy(check_name(asked.get("policy", "exam"))))
         marking = Marking(services.shelf.exam_rubric(check_name(asked.get("rubric") or exam.rubric or rules.policy.default_rubric)))
         lines = [bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(asked["answers"])]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
-        return exam_document(grade_exam(exam, answers.found, marking), rules, unknown=answers.unknown, faults=answers.faults)
+        made = exam_document(grade_exam(exam, answers.found, marking), rules, unknown=answers.unknown, faults=answers.faults)
+        return made, exam_drafts(made, exam, answers.found.values(), author=principal.author)
 
-    document = await asyncio.to_thread(work)
-    stored = (await services.writer.put(principal.project, [draft(document, kind="exam", author=principal.author)]))[0]
+    document, drafts = await asyncio.to_thread(work)
+    stored = (await services.writer.put(principal.project, drafts))[-1]
     address = f"/api/v1/exams/{stored.digest}"
     found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "result": document}
     return bodies.answer(request, found, status=201, headers={"Location": address})

@@ -12,9 +12,10 @@ from assay.errors import AssayError
 from assay.files import Unread, parse_line
 from assay.server import bodies, describing, finding
 from assay.server.auth import READ, Principal, admit
-from assay.server.grading import Made, make, result
+from assay.server.grading import BasedGrader, Made, Posted, make, result
 from assay.server.idempotency import answered_once
 from assay.server.problems import Problem, problem_of
+from assay.server.routes import executions
 from assay.server.run_pages import run_page
 from assay.store.listing import grades_of
 
@@ -26,13 +27,16 @@ ADDRESS = "/api/v1/runs"
 BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
+_EXECUTION = executions.SCHEMA.encode()
 router = APIRouter(prefix="/runs", tags=["runs"], responses=describing.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
 
 
-def chosen(services: Services, principal: Principal, request: Request) -> Grader:
+def chosen(services: Services, principal: Principal, request: Request) -> BasedGrader:
     """The grader that the query asks for."""
+    if not request.scope["query_string"]:
+        return services.grader(principal.project)
     query = request.query_params
     return services.grader(principal.project, policy=query.get("policy"), profile=query.get("profile"), rubric=query.get("rubric"))
 
@@ -55,32 +59,49 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
     "",
     status_code=201,
     summary="Post runs and get their grades",
-    responses={200: {"description": "Every run was known already."}, **describing.POSTED},
-    openapi_extra={**describing.body({"anyOf": [describing.RUN, {"type": "array", "items": describing.RUN, "minItems": 1}]}, lines={}), **POSTING},
+    responses={200: {"description": "Every run was known already."}, **executions.ACCEPTED, **describing.POSTED},
+    openapi_extra={
+        **describing.body({"oneOf": [describing.RUN, {"type": "array", "items": describing.RUN, "minItems": 1}, executions.BODY]}, lines={}),
+        **POSTING,
+    },
 )
 async def post_runs(request: Request) -> Response:
-    """One run, a list of runs, or a stream of lines. Answered when the runs and their grades are on the disk. The same run twice is one run."""
+    """One run, a list of runs, or a stream of lines: evidence. Answered when the runs and their grades are on the disk. The same run twice is one run.
+
+    With the schema `assay.execution/1` it is the server that runs a workflow, one of those that its operator offers, and the answer is a 202.
+    """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     if bodies.media_type(request, bodies.JSON, bodies.LINES) == bodies.LINES:
         return await _lines(request, services, principal)
     data = await bodies.whole(request, services.settings)
+    if _EXECUTION in data:
+        tree = bodies.parsed(data)
+        if isinstance(tree, dict) and tree.get("schema") == executions.SCHEMA:
+            return await answered_once(request, services, principal, data, lambda: executions.accept(request, services, principal, tree))
 
     async def work() -> Response:
-        tree = bodies.parsed(data)
         grader = chosen(services, principal, request)
+        beside = await services.grade_beside(data, grader, principal.author)
+        if beside is not None:
+            return await _answer(request, services, principal, beside, address=ADDRESS)
+        tree = bodies.parsed(data)
         if isinstance(tree, list):
             return await _list(request, services, principal, grader, tree)
         return await post_one(request, services, principal, grader, tree, kind="assay.run/1", address=ADDRESS)
 
-    return await answered_once(request, services, principal, data, work)
+    with services.writer.coming():
+        return await answered_once(request, services, principal, data, work)
 
 
 async def post_one(request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str) -> Response:
     """Grade and store one document of a kind."""
-    made = _made(tree, grader, principal, kind)
+    return await _answer(request, services, principal, _made(tree, grader, principal, kind).posted, address=address)
+
+
+async def _answer(request: Request, services: Services, principal: Principal, made: Posted, *, address: str) -> Response:
     stored = await services.writer.put(principal.project, made.drafts)
-    services.metrics.letter(made.payload["grade"])
+    services.graded(made, new=stored[-1].new)
     found = result(made, stored, address=address)
     return bodies.answer(request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]})
 
@@ -113,11 +134,12 @@ async def _list(request: Request, services: Services, principal: Principal, grad
         raise Problem(
             422, f"{len(faults)} of {len(trees)} runs are at fault, so none was stored: {first.detail}", code=first.code, where=f"[{index}]", faults=listed
         )
-    stored = iter(await services.writer.put(principal.project, [draft for one in made for draft in one.drafts]))
+    stored = iter(await services.writer.put(principal.project, [draft for one in made for draft in one.posted.drafts]))
     results = []
     for one in made:
-        results.append(result(one, [next(stored) for _ in one.drafts], address=ADDRESS))
-        services.metrics.letter(one.payload["grade"])
+        mine = [next(stored) for _ in one.posted.drafts]
+        results.append(result(one.posted, mine, address=ADDRESS))
+        services.graded(one.posted, new=mine[-1].new)
     new = sum(found["new"] for found in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
     return bodies.answer(request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200)
@@ -132,12 +154,13 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     number, rest, limit = 0, b"", services.settings.max_body_bytes
 
     async def flush() -> None:
-        stored = iter(await services.writer.put(principal.project, [draft for _, one in block for draft in one.drafts]))
+        stored = iter(await services.writer.put(principal.project, [draft for _, one in block for draft in one.posted.drafts]))
         for line, one in block:
-            found = [next(stored) for _ in one.drafts]
-            services.metrics.letter(one.payload["grade"])
+            made = one.posted
+            found = [next(stored) for _ in made.drafts]
+            services.graded(made, new=found[-1].new)
             brief = {key: one.payload[key] for key in ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")}
-            results.append({"line": line, "digest": one.evidence, "grade_digest": one.grade, "new": found[one.first].new, **brief})
+            results.append({"line": line, "digest": made.evidence, "grade_digest": made.grade, "new": found[made.first].new, **brief})
         block.clear()
 
     async def take(line: bytes) -> None:

@@ -1,0 +1,294 @@
+"""Results on a terminal as tables and bars, with rich. In a pipe, in CI or without the extra nothing here prints, and the verb writes its plain text.
+
+Every `show_` function says whether it printed. It tells what the plain text tells and invents nothing; colour is never the only sign. Text from a document is
+made printable and never read as rich's own markup, so that no run id can paint or move the cursor.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+BAR = 24
+LETTERS = {"A": "bold blue", "B": "cyan", "C": "white", "D": "yellow", "F": "bold red"}
+OUTCOMES = {"promote": ("PROMOTE", "bold green"), "hold": ("HOLD", "bold yellow"), "reject": ("REJECT", "bold red")}
+GATES = {"pass": ("ok", "green"), "fail": ("FAIL", "bold red"), "undetermined": ("??", "bold yellow")}
+AXES = ("blue", "yellow", "cyan", "green")
+SIGNS = "█▓▒░"
+ITEMS = 60
+_LINE = re.compile(r"(?P<grade>\S+)  (?P<score> *[\d.]+)  (?P<verdict>passed|FAILED)  (?P<run>.*?)(?:  (?P<why>(?:gates|below floor): .*|below [\d.]+))?$")
+
+
+def console() -> Console | None:
+    """Where to print, or None where plain text is due: no terminal, CI, a dumb terminal, or no rich."""
+    if not sys.stdout.isatty() or os.environ.get("CI") or os.environ.get("TERM") == "dumb" or find_spec("rich") is None:
+        return None
+    # Tables on a terminal are an optional extra: pip install 'assay[terminal]'
+    from rich.console import Console
+
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+
+
+def _text(value: object, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(printable(str(value)), style=style)
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)
+    return made
+
+
+def bar(value: object, whole: float = 100.0, *, width: int = BAR) -> str:
+    """A bar of text. Something is never drawn as nothing, and less than all never as all.
+
+    >>> bar(50, width=8), bar(0.1, width=8), bar(99.9, width=8), bar(None, width=8)
+    ('████····', '█·······', '███████·', '(no num)')
+    """
+    if not exact.is_number(value):
+        return "(no number)"[: width - 1].rstrip() + ")" if width < 11 else "(no number)"
+    share = min(1.0, max(0.0, float(value) / whole))  # type: ignore[arg-type]
+    full = int(share * width)
+    full = max(1, full) if share > 0 else 0
+    full = min(width - 1, full) if share < 1 else full
+    return "█" * full + "·" * (width - full)
+
+
+# --- grades -------------------------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(lines: str) -> list[dict[str, Any]]:
+    r"""The plain lines of `assay grade` as rows again.
+
+    >>> rows_of("F   95.70  FAILED  r-1  gates: g\n")
+    [{'grade': 'F', 'weighted_score': 95.7, 'passed': False, 'run_id': 'r-1', 'why': 'gates: g'}]
+    """
+    found: list[dict[str, Any]] = []
+    for line in lines.splitlines():
+        read = _LINE.fullmatch(line)
+        if read is None:
+            found.append({"grade": None, "weighted_score": None, "passed": False, "run_id": line, "why": ""})
+            continue
+        score, good = float(read["score"]), read["verdict"] == "passed"
+        found.append({"grade": read["grade"], "weighted_score": score, "passed": good, "run_id": read["run"], "why": read["why"] or ""})
+    return found
+
+
+def show_grades(results: Iterable[Mapping[str, Any]]) -> bool:
+    """A table of results, a row each. A row holds `run_id`, `grade`, `weighted_score`, `passed`, and `why` or `reason`."""
+    out = console()
+    if out is None:
+        return False
+    made = _table("grade", "score", "", "verdict", "run", "why", right=("score",))
+    for one in results:
+        good = one.get("passed") is True
+        score = one.get("weighted_score")
+        made.add_row(
+            _text(one.get("grade") or "none", LETTERS.get(str(one.get("grade")), "")),
+            _text(f"{float(score):.2f}" if exact.is_number(score) else "no score"),  # type: ignore[arg-type]
+            _text(bar(score, width=16), "green" if good else "red"),
+            _text("passed" if good else "FAILED", "green" if good else "bold red"),
+            _text(one.get("run_id")),
+            _text(one.get("why") or ("" if good else one.get("reason") or "")),
+        )
+    out.print(made)
+    return True
+
+
+# --- one run ------------------------------------------------------------------------------------------------------------------------------
+
+
+def show_explanation(result: Mapping[str, Any]) -> bool:
+    """Why a run got its grade: the verdict, the points of each criterion as bars with floors, the gates, and what would move it."""
+    out = console()
+    if out is None:
+        return False
+    good = result.get("passed") is True
+    score = result.get("weighted_score")
+    head = f"{result.get('run_id')}: {result.get('grade')}, {float(score):.2f}, " if exact.is_number(score) else f"{result.get('run_id')}: no score, "  # type: ignore[arg-type]
+    out.print(_text(head + ("passed" if good else "not passed"), "bold green" if good else "bold red"))
+    made = _table("criterion", "points", "", "of", "norm", "floor", right=("points", "of", "norm"))
+    criteria = list(result.get("criteria") or ())
+    most = max([float(one["maximum"]) for one in criteria if exact.is_number(one.get("maximum"))], default=100.0) or 100.0
+    for one in criteria:
+        made.add_row(
+            _text(one.get("label") or one.get("name")),
+            _text(_points(one.get("contribution"))),
+            _contribution(one, most),
+            _text(_points(one.get("maximum"))),
+            _text(one.get("norm") if one.get("missing") is None else "missing"),
+            _floor(one),
+        )
+    out.print(made)
+    gates = _table("gate", "", "reason")
+    for name, verdict in (result.get("hard_gates") or {}).items():
+        word, style = GATES.get(str(verdict.get("status")), ("no verdict", "bold red"))
+        gates.add_row(_text(name), _text(word, style), _text(verdict.get("reason") or ""))
+    if gates.row_count:
+        out.print(gates)
+    for sentence in result.get("explanation") or ():
+        out.print(_text(f"  {sentence}"))
+    for note in (*((result.get("placement") or {}).get("notes") or ()), *(result.get("notes") or ())):
+        out.print(_text(f"  note: {note}", "dim"))
+    out.print(_text(_used(result), "dim"))
+    return True
+
+
+def _points(value: object) -> str:
+    return f"{float(value):.2f}" if exact.is_number(value) else "not stated"  # type: ignore[arg-type]
+
+
+def _contribution(one: Mapping[str, Any], most: float) -> Text:
+    """Won points as full signs, lost ones as light ones; all bars of a run share a scale."""
+    from rich.text import Text
+
+    won, whole = one.get("contribution"), one.get("maximum")
+    if not exact.is_number(won) or not exact.is_number(whole):
+        return Text("")
+    track = max(1, round(BAR * float(whole) / most))  # type: ignore[arg-type]
+    full = bar(won, float(whole), width=track) if float(whole) > 0 else ""  # type: ignore[arg-type]
+    lost = full.count("·")
+    return Text("").append("█" * (len(full) - lost), style="red" if one.get("floor_failed") else "blue").append("░" * lost, style="dim")
+
+
+def _floor(one: Mapping[str, Any]) -> Text:
+    floor = one.get("critical_floor")
+    if not floor:
+        return _text("none", "dim")
+    return _text(f"{floor.get('norm')} missed", "bold red") if one.get("floor_failed") else _text(f"{floor.get('norm')} kept", "green")
+
+
+def _used(result: Mapping[str, Any]) -> str:
+    """What graded it, in the words of the plain text."""
+    parts = []
+    for kind in ("profile", "rubric"):
+        chosen = (result.get("selection") or {}).get(kind)
+        if chosen is not None:
+            name, why = (chosen.get("id"), chosen.get("why")) if isinstance(chosen, dict) else (chosen.id, chosen.why)
+            parts.append(f"{kind} {name} ({why})")
+    return "  " + " · ".join([*parts, f"policy {result.get('policy')}", str(result.get("scoringSystem")), str(result.get("gradingSystem"))])
+
+
+# --- a decision ---------------------------------------------------------------------------------------------------------------------------
+
+
+def show_decision(document: Mapping[str, Any]) -> bool:
+    """The outcome, every rule with its reason, and both sides. What else a decision has, the plain text says below it."""
+    out = console()
+    if out is None:
+        return False
+    word, style = OUTCOMES.get(str(document.get("outcome")), ("NOT ENOUGH EVIDENCE", "bold yellow"))
+    out.print(_text("") + _text(word, style) + _text(f": {document.get('reason')}"))
+    made = _table("rule", "", "why")
+    for rule in document.get("rules") or ():
+        holds, violated = rule.get("holds"), rule.get("violated")
+        sign, colour = (
+            ("holds", "green") if holds else ("open", "yellow") if holds is None else ("VIOLATED", "bold red") if violated else ("not shown", "yellow")
+        )
+        made.add_row(_text(rule.get("id")), _text(sign, colour), _text(rule.get("reason") or ""))
+    out.print(made)
+    sides = _table("side", "runs", "pass rate", "", "mean score", "grades", right=("runs",))
+    for side in ("candidate", "baseline"):
+        block = document.get(side) or {}
+        found, mean = block.get("pass_rate") or {}, (block.get("weighted_score") or {}).get("mean") or {}
+        letters = " ".join(f"{letter} {count}" for letter, count in (block.get("grades") or {}).items())
+        by = ", ".join(map(str, block.get("policies") or ()))
+        sides.add_row(
+            _text(side),
+            _text(block.get("n")),
+            _text(_share(found)),
+            _text(bar(found.get("value"), 1.0, width=12), "blue"),
+            _text(_mean(mean)),
+            _text(f"{letters} ({by})" if by else letters),
+        )
+    out.print(sides)
+    return True
+
+
+def _share(found: Mapping[str, Any]) -> str:
+    value, low, high = (found.get(key) for key in ("value", "low", "high"))
+    if not exact.is_number(value):
+        return "not known"
+    ends = f" [{100 * float(low):.1f}, {100 * float(high):.1f}]" if exact.is_number(low) and exact.is_number(high) else ""  # type: ignore[arg-type]
+    return f"{100 * float(value):.1f}%{ends}"  # type: ignore[arg-type]
+
+
+def _mean(found: Mapping[str, Any]) -> str:
+    value, low, high = (found.get(key) for key in ("value", "low", "high"))
+    if not exact.is_number(value):
+        return "not known"
+    ends = f" [{float(low):.2f}, {float(high):.2f}]" if exact.is_number(low) and exact.is_number(high) else ""  # type: ignore[arg-type]
+    return f"{float(value):.2f}{ends}"  # type: ignore[arg-type]
+
+
+# --- an exam ------------------------------------------------------------------------------------------------------------------------------
+
+
+def show_exam(exam: Mapping[str, Any], *, raw: bool = False) -> bool:
+    """A stacked bar of the axes for each item that lost something, the diagnosis, the patterns, and what graded it."""
+    out = console()
+    if out is None:
+        return False
+    from rich.text import Text
+
+    items = [item for item in exam.get("items") or () if item.get("breakdown")]
+    axes = list(dict.fromkeys(axis for item in items for axis in item["breakdown"]))
+    lost = sorted((item for item in items if item.get("score") != 1), key=lambda item: item.get("score") or 0)
+    legend = Text("  ").join([Text("").append(f"{SIGNS[place % 4]} ", style=AXES[place % 4]).append(printable(axis)) for place, axis in enumerate(axes)])
+    out.print(legend)
+    made = _table("item", "score", "", "lost", "got", right=("score",))
+    reasons = exam.get("missing_reasons") or {}
+    for item in lost[:ITEMS]:
+        gone = [axis for axis in axes if not item["breakdown"].get(axis)]
+        got = f"no answer: {reasons[item['item']]}" if item.get("item") in reasons else str(item.get("got") or "nothing")[:60]
+        made.add_row(_text(item.get("item")), _text(item.get("score")), _stack(item, axes, raw=raw), _text(", ".join(gone)), _text(got, "dim"))
+    if lost:
+        out.print(made)
+    more = len(items) - len(lost[:ITEMS])
+    if more:
+        out.print(_text(f"{more:,} more items; {len(items) - len(lost):,} have every mark", "dim"))
+    n = exam.get("n")
+    out.print(_text(f"score {exam.get('score')} over {n} item{'s' if n != 1 else ''}, {len(exam.get('missing') or ())} without an answer", "bold"))
+    for sentence in exam.get("diagnosis") or ():
+        out.print(_text(f"  {sentence}"))
+    for pattern in exam.get("patterns") or ():
+        out.print(_text("") + _text(f"pattern {pattern.get('kind')}: ", "bold yellow") + _text(pattern.get("hint")))
+    latency = exam.get("latency") or {}
+    if latency.get("p50_ms") is not None:
+        out.print(_text(f"median latency {latency['p50_ms']} ms over {latency.get('n')} answers"))
+    out.print(_text(f"rubric {exam.get('rubric')} · policy {exam.get('policy')} · {exam.get('scoringSystem')} · {exam.get('gradingSystem')}", "dim"))
+    return True
+
+
+def _stack(item: Mapping[str, Any], axes: Sequence[str], *, raw: bool) -> Text:
+    """The bar of one item. Lengths are cut from the running total, so that rounding never adds up to more than the bar."""
+    from rich.text import Text
+
+    made, at, drawn = Text(""), 0.0, 0
+    whole = float(len(axes)) if raw else 1.0
+    for place, axis in enumerate(axes):
+        at += float((item.get("breakdown" if raw else "weighted") or {}).get(axis) or 0) / whole
+        upto = round(at * BAR)
+        made.append(SIGNS[place % 4] * (upto - drawn), style=AXES[place % 4])
+        drawn = upto
+    made.append("·" * (BAR - drawn), style="dim")
+    return made

@@ -1,0 +1,62 @@
+"""How a connection reads a request: its head must come within a time, however slowly it drips.
+
+The web server waits for ever for the head of a request, and only afterwards is there anybody who could lose patience (see `bodies`). A timer runs from the
+moment a connection is made, or from the first byte of a further request, until the head is whole. A request that comes in one piece starts none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from assay.server.problems import MEDIA_TYPE, Problem, safe
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle, Transport
+
+HEAD_S = 10.0
+"""How long the head of a request may take."""
+
+
+def _too_late() -> bytes:
+    body = safe(Problem(408, "the head of the request comes too slowly.", fix="Send it faster.").document())
+    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    return head.encode() + body
+
+
+class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two, whichever parser is installed
+    """A connection whose request heads have a time limit."""
+
+    head_s: float = HEAD_S
+    _head_timer: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; a head that is whole stops the clock, one that is not starts it."""
+        super().data_received(data)
+        timer, cycle = self._head_timer, self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if timer is not None:
+                timer.cancel()
+                self._head_timer = None
+        elif timer is None:
+            self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is waited for any more."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        cycle: Any = self.cycle
+        if (cycle is None or cycle.response_complete) and not self.transport.is_closing():
+            self.transport.write(_too_late())
+            self.transport.close()

@@ -1,0 +1,47 @@
+"""Who works on a job: a name for this process, and whether the process of another name is dead.
+
+On the machine where a process ran one can see that it is gone, so a server that is started again takes its jobs up at once. Elsewhere nobody can: there a
+job is free when its owner has been silent for long enough.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+
+def own_name() -> str:
+    """A name for this process that no other has."""
+    pid = os.getpid()
+    return f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the process of a name is known to be gone; False where it cannot be told.
+
+    >>> is_dead(own_name()), is_dead("elsewhere/1/1/x")
+    (False, False)
+    """
+    place, pid, began, *_ = [*owner.split("/"), "", "", ""]
+    if not place or place != _place() or not pid.isdigit() or not began:
+        return False
+    return _began(int(pid)) != began
+
+
+def _place() -> str:
+    """The machine since its start, and the part of it where processes have numbers of their own; '' where it cannot be told."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()}:{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _began(pid: int) -> str | None:
+    """When a process began: a number is given again, a number with its moment is not. None where there is no such process any more."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]

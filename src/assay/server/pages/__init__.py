@@ -1,0 +1,42 @@
+"""Pages: what people look at. Each is one file; `install` puts them all into the application.
+
+They read through the same store functions as the API, with the same tokens, and are not part of its description.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+
+from assay.server.bodies import header
+from assay.server.pages import charts, compare, decisions, exams, files, judges, library, live, login, overview, run, runs, schemas
+from assay.server.pages.routing import PageRoute, mark, refused
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+PAGES = (overview, runs, live, run, compare, decisions, exams, judges, schemas, library, login, charts, files)
+"""Every file with pages. An address that fits two belongs to the one that comes first."""
+router = APIRouter(include_in_schema=False)
+for _module in PAGES:
+    router.include_router(_module.router)
+
+
+def install(app: FastAPI) -> None:
+    """Serve the pages. What a browser asks for and is not there is a page too; for everyone else it stays a problem document."""
+    app.include_router(router)
+    app.state.page_paths = frozenset(route.path for module in PAGES for route in module.router.routes if isinstance(route, PageRoute))
+    plain = app.exception_handlers[HTTPException]
+
+    async def shown(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith(("/api/", "/v1/")) or "text/html" not in (header(request, "accept") or ""):
+            found: Response = await plain(request, error)  # type: ignore[misc]
+            return found
+        mark(request)
+        return refused(request, error)
+
+    app.add_exception_handler(HTTPException, shown)

@@ -1,0 +1,85 @@
+"""Pictures of charts, each at an address of its own: `.svg` for pages, `.png` to take away.
+
+A page tells the sentence and the table at once and leaves the picture to a second request, so that drawing never holds it up. A browser asks again each time
+and gets a 304 where nothing has changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay.reports import drawing
+from assay.reports.charts import Chart, grades
+from assay.server import finding
+from assay.server.auth import Principal
+from assay.server.bodies import header
+from assay.server.pages.decisions import decision_chart
+from assay.server.pages.exams import exam_chart
+from assay.server.pages.judges import judge_chart
+from assay.server.pages.recent_runs import overview_chart
+from assay.server.pages.routing import READER, PageRoute
+from assay.server.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from assay.server.state import Services
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+Ending = Literal["svg", "png"]
+MEDIA = {"svg": "image/svg+xml", "png": "image/png"}
+OWN_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""A picture carries its style within; nothing else."""
+OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
+    "contributions": grades.contributions,
+    "floors": grades.floors,
+    "timeline": grades.timeline,
+    "gates": grades.gates,
+}
+
+OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {"decisions": decision_chart, "exams": exam_chart, "judges": judge_chart}
+"""What makes the charts of a stored record, by the first part of its page's address: from services, project, digest and the name of the chart."""
+
+
+def picture(request: Request, chart: Chart, ending: str) -> Response:
+    """A chart as a picture, unless the browser has it already."""
+    if chart.spec is None:
+        raise Problem(404, f"there is nothing to draw: {chart.sentence}")
+    if not drawing.available():
+        raise Problem(404, "charts cannot be drawn here.", fix=drawing.MISSING)
+    etag = f'"{drawing.digest(chart)}-{ending}"'
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie", "Content-Security-Policy": OWN_POLICY}
+    if etag in (header(request, "if-none-match") or ""):
+        return Response(None, 304, headers=headers)
+    data = drawing.svg(chart) if ending == "svg" else drawing.png(chart)
+    return Response(data, headers=headers, media_type=MEDIA[ending])
+
+
+@router.get("/charts/grades/{digest}/{name}.{ending}")
+def get_grade_chart(request: Request, digest: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+    """A chart of one stored grade."""
+    services: Services = request.app.state.services
+    if name not in OF_GRADE:
+        raise finding.absent("chart", name)
+    return picture(request, OF_GRADE[name](finding.record(services, principal.project, "grade", digest).tree()), ending)
+
+
+@router.get("/charts/overview/{policy}/{name}.{ending}")
+def get_overview_chart(request: Request, policy: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+    """A chart of the newest grades of the project, under one policy."""
+    found = overview_chart(request.app.state.services, principal.project, name, policy)
+    if found is None:
+        raise finding.absent("chart", name)
+    return picture(request, found, ending)
+
+
+@router.get("/charts/{kind}/{digest}/{name}.{ending}")
+def get_record_chart(request: Request, kind: str, digest: str, name: str, ending: Ending, principal: Principal = READER) -> Response:
+    """A chart of a stored decision, exam or card."""
+    found = OF_RECORD[kind](request.app.state.services, principal.project, digest, name) if kind in OF_RECORD else None
+    if found is None:
+        raise finding.absent("chart", name)
+    return picture(request, found, ending)

@@ -1,0 +1,195 @@
+"""Decisions: what may replace what, in a list and one by one. A gate on an exam or on tool schemas is a decision too, with rules and letters of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay.reports.charts import Chart
+from assay.reports.charts import decisions as charts
+from assay.reports.markup import Html, say, tag
+from assay.server import finding
+from assay.server.auth import Principal
+from assay.server.pages import decision_parts as parts
+from assay.server.pages import gate_parts
+from assay.server.pages.decision_pairs import pairs_of
+from assay.server.pages.evidence import block
+from assay.server.pages.layout import Column, Field, address, clip, empty, facts, filters, link, page, section, short, table, verdict, when
+from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
+from assay.server.pages.routing import READER, PageRoute
+from assay.store.decided import SIDES, sides_of
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.decided import Named
+    from assay.store.drafts import Item
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+ON_A_PAGE = 50
+RELEASE, EXAM_GATE, SCHEMA_GATE = "assay.decision/1", "assay.exam-gate/1", "assay.schema-gate/1"
+NAMED = {RELEASE: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
+FIRST = "assay gate candidate.jsonl --baseline baseline.jsonl --store .assay/ledger.db"
+_GATES = {"gate-passed": True, "gate-not-passed": False}
+CHOICES = (*parts.OUTCOMES.items(), ("gate-passed", "gate of an exam or schema: passed"), ("gate-not-passed", "gate of an exam or schema: not passed"))
+COLUMNS = (Column("Decision"), Column("Outcome"), Column("Why", "wide"), Column("Kind"), Column("Policy"), Column("Decided"))
+
+
+class _Side(msgspec.Struct):
+    name: Any = None
+    n: Any = None
+
+
+class _Said(msgspec.Struct):
+    """What a list says of a decision."""
+
+    schema: Any = None
+    outcome: Any = None
+    reason: Any = None
+    policy: Any = None
+    passed: Any = None
+    candidate: _Side | None = None
+    baseline: _Side | None = None
+    capstone: Any = None
+    reasons: Any = None
+    results: Any = None
+
+
+_said = msgspec.json.Decoder(_Said).decode
+
+
+class Line(NamedTuple):
+    """A decision in a list."""
+
+    name: str
+    outcome: Html
+    why: str
+    kind: str
+
+
+@router.get("/decisions")
+def list_decisions(
+    request: Request, principal: Principal = READER, outcome: Text = None, policy: Text = None, after: Cursor = None, before: Cursor = None
+) -> Response:
+    """Decisions, the newest first."""
+    services: Services = request.app.state.services
+    asked = {"outcome": (outcome or "").strip() or None, "policy": (policy or "").strip() or None}
+    wanted: dict[str, Any] = {"policy": asked["policy"]} if asked["policy"] else {}
+    if asked["outcome"] in _GATES:
+        wanted["passed"] = _GATES[asked["outcome"]]
+    elif asked["outcome"]:
+        wanted["status"] = asked["outcome"]
+    found = listed(services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE)
+    compare = tag("p", link("Compare two sets of stored runs", "/compare"), " without storing anything.")
+    if not found.items and not wanted and not after and not before:
+        more = "Or post to /api/v1/decisions. `assay exam gate` and `assay schema gate` store theirs the same way."
+        nothing = empty("No decision is stored in this project yet. A candidate is decided on against a baseline:", FIRST, more=more)
+        return page(request, "Decisions", nothing, compare, nav="/decisions")
+    sides = sides_of(services.ledger.database, principal.project, [item.seq for item in found.items])
+    rows = [_row(item, sides.get(item.seq, {})) for item in found.items]
+    names = [entry.id for entry in services.shelf.entries("policies")]
+    form = filters("/decisions", [Field("outcome", "Outcome", "select", CHOICES), Field("policy", "Policy", choices=names)], asked)
+    shown = table("Decisions, the newest first", COLUMNS, rows, kind="stack runs", absent="No decision fits this filter.")
+    tally = services.ledger.count("decision", project=principal.project)
+    lead = f"{tally.n:,} decision{'' if tally.n == 1 else 's'} stored, the newest first."
+    return page(
+        request, "Decisions", compare, form, shown, ways("decisions", asked, found, what="decision", paged=bool(after or before)), nav="/decisions", lead=lead
+    )
+
+
+def _row(item: Item, sides: dict[str, Named]) -> list[str]:
+    said = _said(item.body) if item.body is not None else None
+    line = (
+        _line(said, sides) if said is not None else Line("forgotten decision", verdict("none", "forgotten"), "its content was taken out for good", "not known")
+    )
+    policy = say(said.policy if said is not None else None)
+    return [link(clip(line.name, 120), address("decisions", item.digest)), line.outcome, clip(line.why, 500), line.kind, policy, when(item.created_at)]
+
+
+def _line(said: _Said, sides: dict[str, Named]) -> Line:
+    kind = NAMED.get(str(said.schema), "of an unknown kind")
+    if said.schema == EXAM_GATE:
+        score = mapped(said.capstone)
+        return Line(
+            f"Exam gate, score {plain(score.get('score'))} of {plain(score.get('n'))} items",
+            _passed(said.passed),
+            "; ".join(texts(said.reasons)) or "no reason is stated",
+            kind,
+        )
+    if said.schema == SCHEMA_GATE:
+        results = rows_of(said.results)
+        names = str(results[0].get("subject")) + (f" and {len(results) - 1} more" if len(results) > 1 else "") if results else "nothing"
+        return Line(
+            f"Production gate of {names}",
+            gate_parts.schema_outcome({"passed": said.passed, "results": results}),
+            gate_parts.first_reason(results),
+            kind,
+        )
+    name = " against ".join(side_name(sides.get(side), getattr(said, side), side) for side in SIDES)
+    return Line(name, verdict(said.outcome), str(said.reason or "no reason is stated"), kind)
+
+
+def _passed(passed: Any) -> Html:
+    return verdict("passed" if passed is True else "not passed")
+
+
+def side_name(named: Named | None, summary: _Side | None, side: str) -> str:
+    """A side by its workflows; by the name it has in the decision where its evidence is not stored, or is of no workflow."""
+    if named is None or not named.workflows:
+        return str(summary.name) if summary is not None and summary.name else side
+    workflow, version = named.workflows[0]
+    more = len(named.workflows) - 1
+    return f"{workflow} {version or ''}".strip() + (f" and {more} other{'s' if more > 1 else ''}" if more else "")
+
+
+# --- one decision ---------------------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/decisions/{digest}")
+def show_decision(request: Request, digest: str, principal: Principal = READER) -> Response:
+    """One decision."""
+    services: Services = request.app.state.services
+    item = finding.record(services, principal.project, "decision", digest)
+    decision: dict[str, Any] = item.tree()
+    schema = decision.get("schema")
+    sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS).get(item.seq, {})
+    line = _line(_said(item.body or b"{}"), sides)
+    told = _stored(item)
+    if schema == RELEASE:
+        pairs = pairs_of(services, principal.project, item, decision)
+        body = parts.body(decision, pairs, address("charts", "decisions", digest))
+    elif schema == EXAM_GATE:
+        body = gate_parts.exam(services, principal.project, item, decision)
+    elif schema == SCHEMA_GATE:
+        body = gate_parts.schemas(services, principal.project, item, decision)
+    else:
+        body = [section("The record", block("As it is stored", decision, address("api", "v1", "records", digest)))]
+    return page(request, line.name[:200], *body, told, nav="/decisions")
+
+
+def _stored(item: Item) -> Html:
+    whole = link("The whole record", address("api", "v1", "records", item.digest))
+    again = tag("code", f"assay replay {item.digest}")
+    pairs = [
+        ("Record", short(item.digest)),
+        ("Decided", when(item.created_at)),
+        ("By", say(item.author, "not stated")),
+        ("All of it", whole),
+        ("Made again from its evidence with", again),
+    ]
+    return section("Record", facts(pairs, kind="small"), id="record")
+
+
+def decision_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
+    """A chart of a stored release decision by its name; None where there is none of that name."""
+    item = finding.record(services, project, "decision", digest)
+    decision = item.tree()
+    if decision.get("schema") != RELEASE:
+        return None
+    if name == "difference":
+        return charts.difference(decision)
+    if name == "paired-scatter":
+        return charts.paired_scatter(pairs_of(services, project, item, decision).pairs, n_paired=mapped(decision.get("comparison")).get("n_paired"))
+    return charts.rules(decision) if name == "rules" else None

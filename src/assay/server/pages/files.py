@@ -1,0 +1,32 @@
+"""The files of the pages: style, script and sign, each under an address that changes with its content."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha256
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay.server.pages.layout import STATIC
+from assay.server.pages.routing import PageRoute
+from assay.server.problems import Problem
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+FILES = frozenset(one.name for one in STATIC.iterdir() if one.suffix[1:] in MEDIA)
+
+
+@lru_cache(maxsize=16)
+def _content(name: str) -> bytes:
+    return (STATIC / name).read_bytes()
+
+
+@router.get("/static/{name}")
+async def get_file(request: Request, name: str) -> Response:
+    """A file of ours; it holds nothing of anybody, so it needs no token."""
+    if name not in FILES:
+        raise Problem(404, "there is no such file.", where=name[:100])
+    data = _content(name)
+    kept = "public, max-age=31536000, immutable" if request.query_params.get("v") == sha256(data).hexdigest()[:12] else "no-cache"
+    return Response(data, headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]])

@@ -1,0 +1,228 @@
+"""The shelf: profiles, policies and rubrics with their versions and digests, and the gates, measures and formulas they use.
+
+A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: it is scored and graded as if it had been posted, and nothing is
+stored. What is wrong with it is said with its line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from assay.errors import AssayError, Fault, InputError, ShelfError
+from assay.files import Document, json_fault, parse_json
+from assay.formulas import FORMULAS
+from assay.grading.policy import Policy
+from assay.library.shelf import KINDS, published
+from assay.reports.markup import Html, join, say, tag
+from assay.scoring.gates import GATES
+from assay.scoring.metrics import MEASURES
+from assay.scoring.profile import Profile
+from assay.scoring.rubric import Rubric
+from assay.server import finding
+from assay.server.auth import Principal, admit
+from assay.server.events import plain
+from assay.server.pages import grade_parts, shelf_parts
+from assay.server.pages.evidence import text
+from assay.server.pages.layout import Column, address, facts, link, page, section, short, table, verdict
+from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.sample import sample_for
+from assay.server.state import check_name, on_shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.library.shelf import Entry
+    from assay.server.state import Services
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+REGISTRIES: dict[str, Any] = {"gates": GATES, "measures": MEASURES, "formulas": FORMULAS}
+TITLES = {
+    "profiles": ("Profiles", "How a family of workflows is scored."),
+    "policies": ("Policies", "How scores become letters and releases."),
+    "rubrics": ("Rubrics", "What a judge is told to look for, with an anchor for each point."),
+    "gates": ("Gates", "Hard conditions on the evidence. No score opens one."),
+    "measures": ("Measures", "Raw scores that are read off the evidence itself."),
+    "formulas": ("Formulas", "How a raw score becomes a number from 0 to 1."),
+}
+MAX_SAMPLE = 200_000
+"""Signs of a sample that the page gives back."""
+
+
+def _singular(kind: str) -> str:
+    return "policy" if kind == "policies" else kind[:-1]
+
+
+def _loaded(services: Services, kind: str, name: str) -> tuple[Entry, Any]:
+    try:
+        check_name(name)
+        return services.shelf.find(kind, name), services.shelf.load(kind, name)
+    except ShelfError as error:
+        raise on_shelf(error) from None
+
+
+@router.get("/library")
+def list_library(request: Request, principal: Principal = READER) -> Response:
+    """Everything on the shelf."""
+    services: Services = request.app.state.services
+    parts = []
+    for kind, (title, hint) in TITLES.items():
+        if kind in KINDS:
+            rows = [_shelf_row(services, entry) for entry in services.shelf.entries(kind)]
+            listed = table(title, ("Name", Column("Title", "wide"), "Family", "Published", "Digest"), rows, absent="None is on the shelf.")
+        else:
+            registry = REGISTRIES[kind]
+            names = [[link(tag("code", name), address("library", kind, name)), registry[name].title] for name in registry]
+            listed = table(title, ("Name", Column("Title", "wide")), names)
+        parts.append(section(title, listed, id=kind, hint=hint))
+    toc = tag("nav", tag("ul", *(tag("li", link(title, f"#{kind}")) for kind, (title, _) in TITLES.items())), aria_label="On this page", class_="toc")
+    return page(request, "Library", toc, *parts, nav="/library", lead="Every rule that grades, by name and version. What is published never changes.")
+
+
+def _shelf_row(services: Services, entry: Entry) -> list[str]:
+    loaded = services.shelf.load(entry.kind, entry.id)
+    return [
+        link(entry.id, address("library", entry.kind, entry.id)),
+        say(getattr(loaded, "title", None), "no title"),
+        say(getattr(loaded, "family", None), "none"),
+        verdict("passed", "published") if entry.key in published(entry.root) else verdict("undetermined", "not published"),
+        short(_digest(entry)),
+    ]
+
+
+def _digest(entry: Entry) -> str:
+    return f"sha256:{sha256(Path(entry.path).read_bytes()).hexdigest()}"
+
+
+@router.get("/library/{kind}/{name}")
+def show_item(request: Request, kind: str, name: str, principal: Principal = READER) -> Response:
+    """One item of the shelf, or of what it is made with."""
+    services: Services = request.app.state.services
+    if kind in REGISTRIES:
+        return _sheet(request, kind, name)
+    if kind not in KINDS:
+        raise finding.absent("kind of library item", kind)
+    entry, loaded = _loaded(services, kind, name)
+    return _item(request, services, entry, loaded)
+
+
+def _sheet(request: Request, kind: str, name: str) -> Response:
+    found = REGISTRIES[kind].get(name)
+    if found is None:
+        raise finding.absent(_singular(kind), name)
+    sheet: dict[str, Any] = found.sheet()
+    short_ones = [(key.replace("_", " ").capitalize(), say(value, "none")) for key, value in sheet.items() if key not in ("id", "title", "example")]
+    example = [section("Example", tag("pre", text(plain(sheet["example"])), tabindex="0", role="region", aria_label="Example"))] if sheet.get("example") else []
+    crumb = tag("p", link(f"All {kind}", f"/library#{kind}"), class_="hint")
+    return page(request, name, facts(short_ones, kind="pairs"), *example, crumb, nav="/library", lead=f"{_singular(kind).capitalize()}: {sheet['title']}.")
+
+
+def _item(request: Request, services: Services, entry: Entry, loaded: Any, *, tried: Sequence[str] = (), sample: str = "", status: int = 200) -> Response:
+    versions = [
+        [link(one.id, address("library", entry.kind, one.id), aria_current="true" if one.id == entry.id else ""), _state(one), tag("code", _digest(one))]
+        for one in services.shelf.entries(entry.kind)
+        if one.name == entry.name
+    ]
+    source = Path(entry.path).read_text("utf-8", "replace")
+    parts = [*tried, shelf_parts.content(loaded), *_try_form(services, entry, loaded, sample)]
+    parts.append(section("Versions", table("Versions", ("Name", "State", "Digest of the file"), versions), id="versions"))
+    parts.append(
+        section("File", tag("details", tag("summary", "As it is written"), tag("pre", source, tabindex="0", role="region", aria_label="The file")), id="file")
+    )
+    title = getattr(loaded, "title", None) or ""
+    said = f"{_singular(entry.kind).capitalize()}: {title}." if title else _singular(entry.kind).capitalize()
+    more = [tag("p", loaded.description)] if getattr(loaded, "description", None) else []
+    crumb = tag("p", link(f"All {entry.kind}", f"/library#{entry.kind}"), class_="hint")
+    return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
+
+
+def _state(entry: Entry) -> Html:
+    return verdict("passed", "published: it cannot change") if entry.key in published(entry.root) else verdict("undetermined", "not published: it may change")
+
+
+# --- trying it out --------------------------------------------------------------------------------------------------------------------------
+
+
+def _try_form(services: Services, entry: Entry, loaded: Any, sample: str) -> list[Html]:
+    if not isinstance(loaded, Profile | Rubric | Policy):
+        return []
+    given = sample or sample_for(services.shelf, loaded)
+    where = tag("textarea", given[:MAX_SAMPLE], name_="run", id="run", rows="16", spellcheck="false", aria_describedby="run-hint")
+    hint = tag("p", "A run (assay.run/1) or a scorecard as JSON. It is scored and graded here; nothing is stored.", id="run-hint", class_="hint")
+    body = tag(
+        "form",
+        tag("label", "Evidence", for_="run"),
+        hint,
+        where,
+        tag("p", tag("button", "Score and grade")),
+        method="post",
+        action=f"{address('library', entry.kind, entry.id)}#tried",
+    )
+    return [section("Try it on a sample", body, id="try")]
+
+
+@router.post("/library/{kind}/{name}")
+async def try_item(request: Request, kind: str, name: str) -> Response:
+    """Score and grade a run that stands in the form. Nothing is stored."""
+    sent = await form(request)
+    principal = await admit(request, "read")
+    services: Services = request.app.state.services
+    if kind not in KINDS:
+        raise finding.absent("kind of library item", kind)
+    entry, loaded = _loaded(services, kind, name)
+    if not isinstance(loaded, Profile | Rubric | Policy):
+        raise finding.absent("item that can be tried on a run", name)
+    data = sent.get("run", "").replace("\r\n", "\n")
+    try:
+        tried = await asyncio.to_thread(_tried, services, principal.project, entry, data)
+        status = 200
+    except AssayError as error:
+        tried, status = _wrong(error), 422
+    return await asyncio.to_thread(_item, request, services, entry, loaded, tried=[tried], sample=data or " ", status=status)
+
+
+def _tried(services: Services, project: str, entry: Entry, data: str) -> Html:
+    raw = data.encode("utf-8", "replace")
+    if not data.strip():
+        raise InputError("FIL-005", "the field is empty.", fix="Paste a run as JSON.")
+    try:
+        tree = parse_json(raw)
+    except (ValueError, RecursionError) as error:
+        shown = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
+        fault = json_fault(shown, raw, file="the sample", line=None)
+        raise InputError(fault.code, fault.message, fix=fault.fix, faults=[fault]) from None
+    chosen = {_singular(entry.kind): entry.id}
+    graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
+    result: dict[str, Any] = plain(graded.payload())
+    card = tag(
+        "details", tag("summary", "Scorecard"), tag("pre", text(plain(graded.grade.scorecard))[:20_000], tabindex="0", role="region", aria_label="Scorecard")
+    )
+    parts = [grade_parts.head(result), grade_parts.gates(result), grade_parts.scores(result, ""), grade_parts.why(result), card]
+    return tag("section", tag("h2", "Tried on the sample"), tag("p", "Not stored.", class_="hint"), *parts, id="tried", class_="tried")
+
+
+_FIXES = {"FIL-002": "Mend it there: texts and keys stand in double quotes, and no comma comes before a closing sign."}
+"""What to do about a fault that does not say it itself."""
+
+
+def _wrong(error: AssayError) -> Html:
+    """What is wrong with the sample, line by line, and what to do."""
+    faults = list(getattr(error, "faults", ())) or [Fault(error.message, code=error.code, fix=error.fix)]
+    rows = [
+        [
+            f"line {fault.line}" if fault.line is not None else "no line",
+            say(fault.path, "the whole"),
+            fault.message,
+            say(fault.fix or _FIXES.get(fault.code), "mend what the message names"),
+            tag("code", fault.code),
+        ]
+        for fault in faults[:100]
+    ]
+    said = tag("p", verdict("fail", f"This sample cannot be graded: {len(faults)} fault{'s' if len(faults) != 1 else ''}."), role="alert")
+    listed = table("Faults", ("Line", "Where", Column("What is wrong", "wide"), Column("What to do", "wide"), "Code"), rows)
+    return tag("section", tag("h2", "Tried on the sample"), join([said, listed]), id="tried", class_="tried")

@@ -1,0 +1,82 @@
+"""Logging in and out: a token becomes a cookie that no script can read and that no other site can send."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.reports.markup import tag
+from assay.server.auth import cookie_name
+from assay.server.bodies import header
+from assay.server.pages.layout import note, page, void
+from assay.server.pages.routing import PageRoute, form
+from assay.server.problems import Problem
+
+if TYPE_CHECKING:
+    from assay.server.auth import Gatekeeper
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def local(path: str | None) -> str:
+    r"""A path on this server to go back to; anything else is the overview.
+
+    >>> local("/runs?grade=F"), local("//elsewhere"), local("/\\elsewhere"), local("https://elsewhere"), local(None)
+    ('/runs?grade=F', '/', '/', '/', '/')
+    """
+    good = path is not None and path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and not path.startswith("/log")
+    return path if good and path is not None else "/"
+
+
+def _shown(request: Request, to: str, said: str = "", *, ended: bool = False, status: int = 200) -> Response:
+    parts = [note(said, kind="bad")] if said else []
+    if ended:
+        parts.append(note("The token of this browser is not good any more: it ended or was revoked.", kind="open"))
+    label = tag("label", "Token", for_="token")
+    text = void("input", type="password", id="token", name="token", autocomplete="current-password", required="required", spellcheck="false")
+    # a browser that keeps passwords wants a name to keep it under
+    named = void("input", type="text", name="username", value="assay", autocomplete="username", hidden="hidden", readonly="readonly")
+    back = void("input", type="hidden", name="next", value=to)
+    fields = [named, tag("div", label, text, class_="field"), back, tag("button", "Log in")]
+    made = tag("p", "An operator makes one with ", tag("code", "assay token create --scope read"), ". It is shown once.", class_="hint")
+    return page(
+        request, "Log in", *parts, tag("form", *fields, method="post", action="/login", class_="login"), made,
+        lead="A token names a project and what you may do there.", status=status,
+    )  # fmt: skip
+
+
+@router.get("/login")
+async def show_login(request: Request, to: Annotated[str | None, Query(alias="next", max_length=4000)] = None, ended: str = "") -> Response:
+    """The form."""
+    return _shown(request, local(to), ended=bool(ended))
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    """A good token is kept by the browser, and by nobody else."""
+    sent = await form(request)
+    token, to = sent.get("token", "").strip(), local(sent.get("next"))
+    gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
+    if await gatekeeper.known(token) is None:
+        return _shown(request, to, "This is no valid token: it was mistyped, has ended or was revoked.", status=401)
+    made = RedirectResponse(to, 303)
+    secure = request.url.scheme == "https" or header(request, "x-forwarded-proto") == "https"
+    made.set_cookie(cookie_name(request), token, httponly=True, samesite="strict", secure=secure, path="/")
+    return made
+
+
+@router.post("/logout")
+async def log_out(request: Request) -> Response:
+    """The browser forgets the token; the token itself stays good."""
+    await form(request)
+    made = RedirectResponse("/login", 303)
+    made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
+    return made
+
+
+@router.get("/logout")
+async def ask_log_out(request: Request) -> Response:
+    """An address that changes nothing by being opened."""
+    raise Problem(405, "logging out is a button.", fix="Use the button at the top of a page.")

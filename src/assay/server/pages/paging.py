@@ -1,0 +1,101 @@
+"""A page of stored records, the newest first, from a place onwards or back from it. A page costs the same wherever it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from fastapi import Query
+
+from assay import exact
+from assay.canon import number_text
+from assay.server import finding
+from assay.server.pages.layout import address, pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.reports.markup import Html
+    from assay.server.state import Services
+    from assay.store.drafts import Item
+
+LOOKED_AT = 2000
+"""Rows that are looked at for one page by each filter."""
+Cursor = Annotated[str | None, Query(max_length=20)]
+Text = Annotated[str | None, Query(max_length=500)]
+
+
+class Listed(NamedTuple):
+    """Records, the newest first, and the places to go on from; None where that way ends."""
+
+    items: tuple[Item, ...]
+    newer: str | None
+    older: str | None
+
+
+def listed(services: Services, project: str, kind: str, filters: Mapping[str, Any], *, after: str | None, before: str | None, limit: int) -> Listed:
+    """The records after a place, or with `before` those that came just after it in time."""
+    back, forth = finding.cursor(after or None), finding.cursor(before or None)
+    newest_first = forth is None
+    found = services.ledger.find(
+        kind, dict(filters), project=project, after=back if newest_first else forth, limit=limit, newest_first=newest_first, look_at=LOOKED_AT
+    )
+    more = None if found.next_cursor is None else str(found.next_cursor)
+    if newest_first:
+        return Listed(found.items, str(found.items[0].seq) if back is not None and found.items else None, more)
+    items = found.items[::-1]
+    return Listed(items, more, str(items[-1].seq) if items else None)
+
+
+def ways(path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool) -> Html:
+    """The way through a list."""
+    n = len(found.items)
+    return pager(
+        newest=address(path, **query) if paged else "",
+        newer=address(path, **query, before=found.newer) if found.newer else "",
+        older=address(path, **query, after=found.older) if found.older else "",
+        said=f"{n} {what}{'' if n == 1 else 's'} on this page." if n else "",
+        look_further=found.older is not None and not n,
+    )
+
+
+def mapped(value: Any) -> dict[str, Any]:
+    """A mapping as it is, anything else as an empty one: what is stored need not be of the shape it should have."""
+    return value if isinstance(value, dict) else {}
+
+
+def rows_of(value: Any) -> list[dict[str, Any]]:
+    """The mappings in a list; nothing where there is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+
+
+def texts(value: Any) -> list[str]:
+    """The members of a list as text; nothing where there is no list."""
+    return [str(one) for one in value] if isinstance(value, list | tuple) else []
+
+
+def words(name: str) -> str:
+    """A key as a person reads it.
+
+    >>> words("newly_failing_count"), words("toolsStable")
+    ('Newly failing count', 'Tools stable')
+    """
+    spaced = "".join(f" {sign.lower()}" if sign.isupper() else sign for sign in name)
+    return spaced.replace("_", " ").strip().capitalize() or "(no name)"
+
+
+def signed(value: Any, absent: str = "not known") -> str:
+    """A difference, always with its sign.
+
+    >>> signed(0.5), signed(-2), signed(None)
+    ('+0.50', '-2.00', 'not known')
+    """
+    return f"{float(value):+.2f}" if exact.is_number(value) else absent
+
+
+def plain(value: Any, absent: str = "not stated") -> str:
+    """A number or a text within a title, where no markup may stand.
+
+    >>> plain(0.5), plain("x"), plain(None)
+    ('0.5', 'x', 'not stated')
+    """
+    return number_text(value) if exact.is_number(value) else str(value) if value not in (None, "") else absent

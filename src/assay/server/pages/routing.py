@@ -1,0 +1,103 @@
+"""How a page is asked for: who may, what a form may send, and what is shown when it goes wrong.
+
+Every route of a page is a `PageRoute`: its errors are pages too, and whoever is not logged in is sent to `/login` and back. A page that changes or computes
+something takes a POST that came from a page of this very server; `form` sees to that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote
+
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from assay.errors import AssayError
+from assay.server import bodies
+from assay.server.auth import Principal, admit, cookie_name, is_same_origin
+from assay.server.bodies import header
+from assay.server.pages.layout import problem_page
+from assay.server.problems import Problem, problem_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+FORM = "application/x-www-form-urlencoded"
+MAX_FIELDS = 50
+
+
+class PageRoute(APIRoute):
+    """A route whose answer is for a person, also when it is an error."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with its errors turned into pages."""
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            mark(request)
+            try:
+                return await handler(request)
+            except (AssayError, Problem, RequestValidationError, HTTPException) as error:
+                return refused(request, error)
+
+        return answer
+
+
+def mark(request: Request) -> None:
+    """Say that a request is for a page: what stands around it sends the headers of a page, and shows a fault as one."""
+    request.scope["assay.page"] = lambda problem: problem_page(request, problem)
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """An error as a page; whoever has no token, or one that is good no longer, is asked for one."""
+    problem = _problem(error)
+    if problem.status == 401:
+        to = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        asked = [f"next={quote(to, safe='/')}"] if request.method == "GET" and to != "/" else []
+        ended = cookie_name(request) in (header(request, "cookie") or "")
+        made = RedirectResponse(f"/login{'?' if asked or ended else ''}{'&'.join(['ended=yes', *asked] if ended else asked)}", 303)
+        if ended:  # else this machine, where it may come in without a token, would be sent here for good
+            made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
+        return made
+    return problem_page(request, problem)
+
+
+def _problem(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, AssayError):
+        return problem_of(error)
+    if isinstance(error, RequestValidationError):
+        first: Mapping[str, Any] = next(iter(error.errors()), {})
+        where = str(next(reversed(first.get("loc", ("",)))))
+        return Problem(422, f"'{where}' cannot be read: {first.get('msg', 'it is not of its shape')}.", where=where)
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    words = {404: "there is nothing at this address.", 405: "this address does not take this method."}
+    return Problem(status, words.get(status, "this cannot be answered."), fix="Go on from the overview." if status in words else "")
+
+
+async def _read(request: Request) -> Principal:
+    return await admit(request, "read")
+
+
+READER: Any = Depends(_read)
+"""Whoever may read in a project."""
+
+
+async def form(request: Request) -> Mapping[str, str]:
+    """The fields of a form that a page of this server sent; the first of a name. One that comes from elsewhere is refused."""
+    if not is_same_origin(request):
+        raise Problem(403, "this form was sent from another site.", where="Origin", fix="Open the page here and send it again.")
+    bodies.media_type(request, FORM)
+    data = await bodies.whole(request, request.app.state.services.settings)
+    try:
+        pairs = parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+    except ValueError:
+        raise Problem(400, "the form cannot be read.", where="body") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found

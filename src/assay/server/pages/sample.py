@@ -1,0 +1,69 @@
+"""A run to begin with, made to fit what is tried: every gate has its evidence and every criterion a good score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ShelfError
+from assay.formulas import SCALES
+from assay.scoring.profile import Profile
+from assay.scoring.rubric import Rubric
+from assay.server.pages.evidence import text
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
+
+_PARTS: dict[str, Any] = {
+    "patch_applies_cleanly": {"patch_applies": True},
+    "tests_fail_to_pass_all_green": {"tests": {"fail_to_pass": {"passed": 2, "total": 2}, "pass_to_pass": {"passed": 98, "total": 100}}},
+    "answer_grounded": {"claims": [{"text": "The train leaves at nine.", "citations": ["timetable"], "supported": True, "severity": "low"}]},
+    "no_forbidden_tool": {"tool_calls": [{"name": "search", "arguments": {"q": "trains"}, "valid": True}], "forbidden_tools": ["delete_all"]},
+    "handoff_graph_respected": {"handoffs": [{"from": "planner", "to": "coder"}], "handoff_rules": [["planner", "coder"]]},
+}
+"""What the gates that need more than the rest of the run look at."""
+
+
+def sample_for(shelf: Shelf, loaded: Any) -> str:
+    """A run as JSON that this item can be tried on."""
+    profile = loaded if isinstance(loaded, Profile) else _profile(shelf, loaded)
+    family = profile.family if profile is not None else "rag"
+    made: dict[str, Any] = {
+        "schema": "assay.run/1",
+        "run_id": "try-1",
+        "workflow": {"id": "sample", "version": "1", "family": family},
+        "dataset": {"id": "by-hand", "version": "1", "sample_id": "s-1"},
+        "status": "success",
+        "inputs": {"question": "When does the train leave?"},
+        "required_inputs": ["question"],
+        "outputs": {"answer": "At nine."},
+        "required_outputs": ["answer"],
+        "output_schema": {"type": "object", "required": ["answer"]},
+        "steps": [{"name": "answer", "agent": "writer", "status": "success", "duration_ms": 900}],
+        "latency_ms": 9000,
+    }
+    for ref in profile.gates if profile is not None else ():
+        made.update(_PARTS.get(ref.id, {}))
+        if ref.verdict or ref.id == "no_sandbox_violation":
+            made.setdefault("gates", {})[ref.id] = {"passed": True, "reason": "seen by the sandbox"}
+    scores = {item.id: {"raw": _good(item.formula)} for item in profile.criteria if item.measure is None} if profile is not None else {}
+    if isinstance(loaded, Rubric):
+        scores |= {item.name: {"raw": _good(item.formula_id)} for item in loaded.criteria}
+    return text({**made, "scores": {name: score for name, score in scores.items() if score["raw"] is not None}})
+
+
+def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
+    """The profile that goes with a rubric: the one that names it, else one of its name."""
+    own = getattr(loaded, "rubric_id", None)
+    profiles = [shelf.profile(entry.id) for entry in shelf.entries("profiles")]
+    named = [profile for profile in profiles if own is not None and profile.rubric == getattr(loaded, "id", None)]
+    if named:
+        return named[-1]
+    try:
+        return shelf.profile(own or "rag")
+    except ShelfError:
+        return next((profile for profile in profiles if profile.family == "rag"), None)
+
+
+def _good(formula: str) -> Any:
+    """A good score, not the best, on the scale of a formula; None where what is scored is measured instead."""
+    return next((high - 1 for (_, high), name in SCALES.items() if name == formula and high > 1), {"zero_one": 0.85, "binary": 1}.get(formula))

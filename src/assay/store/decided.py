@@ -1,0 +1,48 @@
+"""What a decision was made on, in brief: the workflows of its two sides, from the first of its evidence, without reading a body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import select
+
+from assay.store import tables as t
+from assay.store.serving import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.engine import Connection
+
+    from assay.store.databases import Database
+
+SIDES = ("candidate", "baseline")
+
+
+class Named(NamedTuple):
+    """The workflows of one side: each with its version, in the order in which they come."""
+
+    workflows: tuple[tuple[str, str | None], ...]
+
+
+def sides_of(database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20) -> dict[int, dict[str, Named]]:
+    """Which workflows stand on the two sides of decisions, by the place of the decision; of each side the first evidence is looked at."""
+    links, records = t.links.c, t.records.c
+    joined = t.links.join(t.records, (records.project == links.project) & (records.digest == links.source))
+
+    def work(connection: Connection) -> dict[int, dict[str, Named]]:
+        found: dict[int, dict[str, Named]] = {}
+        for seq in decisions:
+            for side in SIDES:
+                query = (
+                    select(records.workflow, records.workflow_version)
+                    .select_from(joined)
+                    .where(links.project == project, links.seq == seq, links.relation == f"{side}_of")
+                    .order_by(links.position)
+                    .limit(look_at)
+                )
+                names = dict.fromkeys((row[0], row[1]) for row in connection.execute(query) if row[0] is not None)
+                found.setdefault(seq, {})[side] = Named(tuple(names))
+        return found
+
+    return read(database, work)

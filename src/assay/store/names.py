@@ -1,0 +1,101 @@
+"""Which workflows and datasets the runs of a project name, and how many runs each has: kept up as runs come and go, in the transaction that brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import delete, func, select, update
+
+from assay.store import tables as t
+from assay.store.serving import read
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from assay.store.databases import Database
+
+NAMED = ("workflow", "dataset")
+_PLACES = tuple((what, t.FACETS.index(what), t.FACETS.index(f"{what}_version")) for what in NAMED)
+_AT_ONCE = (64, 16, 4, 2, 1)
+"""How many rows one statement brings: a few lengths, so that each is compiled once."""
+
+Name = tuple[str, str, str]
+"""What it is, its id, its version."""
+
+
+class Seen(NamedTuple):
+    """A name and version that runs carry, how many there are, and the newest."""
+
+    id: str
+    version: str | None
+    runs: int
+    newest_seq: int
+
+
+def names_of(columns: tuple[Any, ...]) -> Iterator[Name]:
+    """What a run names, from the columns that were taken out of it."""
+    for what, place, version in _PLACES:
+        if columns[place] is not None:
+            yield what, columns[place], columns[version] or ""
+
+
+class Tally:
+    """The names of one transaction."""
+
+    def __init__(self) -> None:
+        self.found: dict[Name, list[int]] = {}
+
+    def add(self, columns: tuple[Any, ...], seq: int) -> None:
+        """One more run, later than those before."""
+        for name in names_of(columns):
+            known = self.found.setdefault(name, [0, seq])
+            known[0] += 1
+            known[1] = seq
+
+    def write(self, connection: Connection, project: str) -> None:
+        """Count them."""
+        rows = [(project, *name, *numbers) for name, numbers in sorted(self.found.items())]
+        start = 0
+        while start < len(rows):
+            size = next(size for size in _AT_ONCE if size <= len(rows) - start)
+            connection.exec_driver_sql(_statement(connection.dialect.name, size), tuple(chain.from_iterable(rows[start : start + size])))
+            start += size
+
+
+@cache
+def _statement(dialect: str, rows: int) -> str:
+    marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * 6)})"
+    return (
+        f"INSERT INTO seen (project, what, id, version, runs, newest_seq) VALUES {', '.join([marks] * rows)} "  # noqa: S608  # marks only
+        "ON CONFLICT (project, what, id, version) DO UPDATE SET runs = seen.runs + excluded.runs, newest_seq = excluded.newest_seq"
+    )
+
+
+def forget(connection: Connection, project: str, columns: tuple[Any, ...], seq: int) -> None:
+    """A run is forgotten: what it named has one run less, and goes with the last. To be called when its columns are empty already."""
+    s, r = t.seen.c, t.records.c
+    for what, name, version in names_of(columns):
+        here = (s.project == project, s.what == what, s.id == name, s.version == version)
+        connection.execute(update(t.seen).where(*here).values(runs=s.runs - 1))
+        connection.execute(delete(t.seen).where(*here, s.runs <= 0))
+        mine = select(func.max(r.seq)).where(r.project == project, r.kind == "run", r[what] == name, func.coalesce(r[f"{what}_version"], "") == version)
+        connection.execute(update(t.seen).where(*here, s.newest_seq == seq).values(newest_seq=mine.scalar_subquery()))
+
+
+def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[Seen]:
+    """The workflows or datasets of a project's runs, in the order of their names."""
+    c = t.seen.c
+    query = select(c.id, c.version, c.runs, c.newest_seq).where(c.project == project, c.what == what).order_by(c.id, c.version).limit(limit)
+    return read(database, lambda connection: [Seen(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)])
+
+
+def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
+    """What is kept, for whoever counts again."""
+    c = t.seen.c
+    return {
+        (row[0], row[1], row[2]): (row[3], row[4])
+        for row in connection.execute(select(c.what, c.id, c.version, c.runs, c.newest_seq).where(c.project == project))
+    }

@@ -1,0 +1,735 @@
+"""The pages, asked for as a browser asks: what they say, who may see them, and that whatever is stored is shown as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from assay.canon import canonical
+from assay.reports import drawing
+from assay.server.pages import layout, recent_runs
+from assay.store.access import revoke_token
+from assay.store.drafts import Link, draft
+from documents import FAMILIES, run, scorecard
+from serving import Api, runs, serving
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+OURS = {**HTML, "Sec-Fetch-Site": "same-origin"}
+FORM = {**OURS, "Content-Type": "application/x-www-form-urlencoded"}
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
+VOID = {"meta", "link", "img", "input"}
+
+
+class Markup(HTMLParser):
+    """Every tag with its attributes, and the text between them."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[str] = []
+        self.open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.said))
+
+    def links(self) -> list[str]:
+        return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a" and "href" in attributes]
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Any:
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as made:
+        yield made
+
+
+def show(api: Api, path: str, *, status: int = 200, headers: dict[str, str] | None = None) -> Markup:
+    answer = api.client.get(path, headers={**HTML, **(headers or {})}, follow_redirects=False)
+    assert answer.status_code == status, (path, answer.status_code, answer.text[:2000])
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return Markup(answer.text)
+
+
+def send(api: Api, path: str, headers: dict[str, str] | None = None, **fields: str) -> Any:
+    body = "&".join(f"{key}={quote(value, safe='')}" for key, value in fields.items())
+    return api.client.post(path, content=body, headers={**FORM, **(headers or {})}, follow_redirects=False)
+
+
+def graded(api: Api, evidence: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = api.post("/runs", evidence, **more)
+    assert answer.status_code in (200, 201), answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+# --- every page -----------------------------------------------------------------------------------------------------------------------------
+
+
+def pages(api: Api) -> list[str]:
+    """The address of every page, on a ledger with a few runs."""
+    stored = [graded(api, one) for family in FAMILIES for one in runs(2, family=family, start=10 * FAMILIES.index(family))]
+    api.post("/runs/live", {key: value for key, value in run("rag", run_id="live-1").items() if key not in ("status", "steps", "tool_calls")})
+    shelf = [
+        f"/library/{kind}/{name}" for kind, name in (("profiles", "rag@1"), ("rubrics", "rag@1"), ("policies", "workflow@1"), ("gates", "answer_grounded"))
+    ]
+    shelf += ["/library/policies/release@1", "/library/rubrics/tutor@1", "/library/measures/bleu", "/library/formulas/ratio"]
+    return ["/", "/runs", f"/runs/{stored[0]['digest']}", f"/runs/{stored[0]['grade_digest']}", "/runs/r-10", "/runs/live-1/live", "/library", *shelf, "/login"]
+
+
+def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api) -> None:
+    for path in pages(api):
+        answer = api.client.get(path, headers=HTML)
+        found = Markup(answer.text)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        names = [tag for tag, _ in found.tags]
+        assert names.count("h1") == names.count("main") == 1
+        assert ("html", {"lang": "en"}) in found.tags
+        for tag, attributes in found.tags:
+            assert "style" not in attributes, path
+            assert not [name for name in attributes if name.startswith("on")], path
+            if tag in ("script", "img", "link"):
+                assert str(attributes.get("src") or attributes.get("href")).startswith(("/static/", "/charts/")), (path, attributes)
+        assert found.tags[names.index("a")][1]["href"] == "#content"
+
+
+def test_every_link_on_every_page_leads_somewhere(api: Api) -> None:
+    asked = pages(api)
+    seen = set(asked)
+    for path in asked:
+        for href in show(api, path).links():
+            target = href.partition("#")[0]
+            if target and target not in seen:
+                seen.add(target)
+                assert api.client.get(target, headers=HTML).status_code == 200, (path, href)
+    assert len(seen) > 60
+
+
+def test_an_anchor_on_a_page_leads_to_something_on_it(api: Api) -> None:
+    for path in pages(api):
+        found = show(api, path)
+        there = {attributes["id"] for _, attributes in found.tags if "id" in attributes}
+        assert {href[1:] for href in found.links() if href.startswith("#")} <= there, path
+
+
+def test_ids_on_a_page_are_given_once(api: Api) -> None:
+    for path in pages(api):
+        given = [attributes["id"] for _, attributes in show(api, path).tags if "id" in attributes]
+        assert len(given) == len(set(given)), path
+
+
+def test_pages_are_not_in_the_description_of_the_api(api: Api) -> None:
+    assert all(path.startswith(("/api/", "/v1/")) for path in api.get("/openapi.json").json()["paths"])
+
+
+def test_no_letter_stands_without_its_policy(api: Api) -> None:
+    for path in pages(api):
+        source = api.client.get(path, headers=HTML).text
+        for after in re.findall(r'<b class="grade-[A-Za-z]+">[^<]+</b>(.{0,40})', source):
+            assert re.match(r" <small>[\w-]+@\d", after), (path, after)
+
+
+# --- hostile content ------------------------------------------------------------------------------------------------------------------------
+
+
+def hostile() -> dict[str, Any]:
+    """A run with markup in every field that takes a text."""
+    made = run("rag", run_id=f"r {SCRIPT}", tags=[SCRIPT], group=SCRIPT)
+    made["workflow"].update(id=SCRIPT, version=SCRIPT)
+    made["dataset"].update(id=SCRIPT, version=SCRIPT, sample_id=SCRIPT)
+    made.update(inputs={"question": SCRIPT, SCRIPT: SCRIPT}, outputs={"answer": SCRIPT, SCRIPT: [SCRIPT]}, expected={SCRIPT: SCRIPT}, metadata={SCRIPT: SCRIPT})
+    made["steps"] = [
+        {
+            "name": SCRIPT,
+            "agent": SCRIPT,
+            "status": "failed",
+            "model": SCRIPT,
+            "tier": SCRIPT,
+            "error": SCRIPT,
+            "duration_ms": 5,
+            "scores": {SCRIPT: {"raw": 1}},
+        }
+    ]
+    made["tool_calls"] = [{"name": SCRIPT, "step": SCRIPT, "arguments": {SCRIPT: SCRIPT}, "valid": False, "error": SCRIPT}]
+    made["claims"] = [{"text": SCRIPT, "citations": [SCRIPT], "supported": False, "severity": "high"}]
+    made["retrieval"] = [{"id": SCRIPT, "text": SCRIPT, "rank": 1, "relevant": None}]
+    made["handoffs"] = [{"from": SCRIPT, "to": SCRIPT, "expected": SCRIPT}]
+    made["gates"] = {"answer_grounded": {"passed": False, "reason": SCRIPT}}
+    made["judge"] = {"model": SCRIPT, "version": SCRIPT, "prompt_version": SCRIPT}
+    made["started_at"] = "2026-11-15T10:00:00Z"
+    return made
+
+
+def assert_harmless(found: Markup) -> None:
+    known = {"/static/live.js", "/static/pages.css", "/static/assay.svg"}
+    for tag, attributes in found.tags:
+        assert tag not in ("iframe", "object", "embed", "svg", "style", "base"), tag
+        assert not [name for name in attributes if name.startswith("on")], attributes
+        if tag in ("script", "img"):
+            source = str(attributes["src"])
+            assert source.partition("?")[0] in known or source.startswith(("/charts/", "data:image/svg+xml;base64,")), source
+        if tag == "a":
+            assert str(attributes["href"]).startswith(("/", "#")), attributes
+
+
+def test_stored_markup_is_shown_as_text_in_every_field_of_every_page(api: Api) -> None:
+    stored = graded(api, hostile())
+    api.post("/runs/live", {key: value for key, value in hostile().items() if key not in ("status", "steps", "tool_calls")} | {"run_id": "live-1"})
+    event = {"event": "step_end", "step": {**hostile()["steps"][0], "index": 0}, "tool_calls": hostile()["tool_calls"]}
+    assert api.post("/runs/live-1/events", event).status_code == 202
+    query = quote(SCRIPT, safe="")
+    shown = 0
+    for path in (
+        "/",
+        "/runs",
+        f"/runs?q={query}&workflow={query}&tag={query}&gate={query}&from=&to=",
+        f"/runs?tag={query}",
+        f"/runs/{stored['digest']}",
+        f"/runs/{quote(hostile()['run_id'], safe='')}",
+        "/runs/live-1/live",
+        f"/?policy={query}",
+        "/library",
+    ):
+        found = show(api, path)
+        assert_harmless(found)
+        shown += found.text.count("<script>alert(1)</script>")
+    assert shown > 40
+    for path in (f"/runs/{query}", f"/library/profiles/{query}", f"/library/{query}/x", f"/{query}", f"/runs?after={query[:20]}", f"/login?next=/{query}"):
+        assert_harmless(Markup(api.client.get(path, headers=HTML).text))
+
+
+def test_a_chart_of_hostile_names_is_a_picture_and_nothing_else(api: Api) -> None:
+    digest = graded(api, hostile())["grade_digest"]
+    for name in ("contributions", "floors", "timeline", "gates"):
+        answer = api.client.get(f"/charts/grades/{digest}/{name}.svg")
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert b"<script" not in answer.content
+        assert b"onerror=" not in re.sub(rb'="[^"]*"|>[^<]*<', b"", answer.content)
+        assert answer.headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@pytest.mark.parametrize("name", ["a/b", "a b", "ä?#&", "..a", "live/live", "x/replay", "𝔘\u202enwod", "'\"`"])
+def test_a_run_is_found_by_whatever_id_it_has(api: Api, name: str) -> None:
+    graded(api, run("rag", run_id=name))
+    way = [href for href in show(api, "/runs").links() if href.startswith("/runs/sha256:")]
+    assert len(way) == 1
+    assert "passed" in show(api, way[0]).text
+    if not name.endswith(("/live", "/replay")):
+        assert "passed" in show(api, f"/runs/{quote(name, safe='')}").text
+
+
+# --- access ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Any:
+    with serving(f"sqlite:///{tmp_path}/ledger.db", allow_anonymous=False) as made:
+        yield made
+
+
+def token_of(api: Api, **more: Any) -> str:
+    return api.token(**more)["Authorization"].removeprefix("Bearer ")
+
+
+def test_whoever_has_no_token_is_asked_for_one_and_brought_back(closed: Api) -> None:
+    for path in ("/", "/runs?grade=F&tag=a%26b", "/runs/x", "/library", "/charts/overview/workflow@1/grade-mix.svg"):
+        answer = closed.client.get(path, headers=HTML, follow_redirects=False)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"] == ("/login" if path == "/" else f"/login?next={quote(path, safe='/')}")
+    back = send(closed, "/login", token=token_of(closed), next="/runs?grade=F")
+    assert (back.status_code, back.headers["location"]) == (303, "/runs?grade=F")
+
+
+def test_the_cookie_of_a_login_cannot_be_read_by_a_script_nor_sent_by_another_site(closed: Api) -> None:
+    token = token_of(closed)
+    made = send(closed, "/login", token=f" {token} ").headers["set-cookie"]
+    assert made == f"assay_token={token}; HttpOnly; Path=/; SameSite=strict"
+    secure = send(closed, "/login", headers={"X-Forwarded-Proto": "https"}, token=token).headers["set-cookie"]
+    assert "; Secure" in secure
+    assert "Project <b>default</b>" in closed.client.get("/", headers={**HTML, "Cookie": f"assay_token={token}"}).text
+
+
+def test_a_wrong_token_is_not_kept_and_is_never_shown(closed: Api) -> None:
+    answer = send(closed, "/login", token="assay_wrong_token")
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+    assert "assay_wrong_token" not in answer.text
+    assert "no valid token" in answer.text
+
+
+@pytest.mark.parametrize("to", ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "javascript:alert(1)", "/\n/x", "runs", ""])
+def test_a_login_leads_nowhere_but_here(closed: Api, to: str) -> None:
+    closed.client.cookies.clear()
+    assert send(closed, "/login", token=token_of(closed), next=to).headers["location"] == "/"
+
+
+def test_a_token_that_is_revoked_ends_the_session(closed: Api) -> None:
+    token = token_of(closed)
+    cookie = {"Cookie": f"assay_token={token}"}
+    assert closed.client.get("/runs", headers={**HTML, **cookie}).status_code == 200
+    revoke_token(closed.services.ledger.database, token.split("_")[1])
+    answer = closed.client.get("/runs", headers={**HTML, **cookie}, follow_redirects=False)
+    assert answer.headers["location"] == "/login?ended=yes&next=/runs"
+    assert 'assay_token=""' in answer.headers["set-cookie"]
+    assert "not good any more" in show(closed, answer.headers["location"]).text
+
+
+def test_a_cookie_of_a_server_on_another_port_of_this_machine_is_not_ours(closed: Api) -> None:
+    token = token_of(closed)
+    here = {**HTML, "Host": "127.0.0.1:8321"}
+    assert closed.client.get("/runs", headers={**here, "Cookie": f"assay_token_8321={token}"}).status_code == 200
+    assert closed.client.get("/runs", headers={**here, "Cookie": f"assay_token_9999={token}"}, follow_redirects=False).status_code == 303
+    made = closed.client.post("/login", content=f"token={token}", headers={**FORM, "Host": "127.0.0.1:8321"}, follow_redirects=False)
+    assert made.headers["set-cookie"].startswith("assay_token_8321=")
+
+
+def test_logging_out_takes_the_cookie_away_and_cannot_be_done_by_a_link(closed: Api) -> None:
+    answer = send(closed, "/logout")
+    assert answer.headers["location"] == "/login"
+    assert 'assay_token=""' in answer.headers["set-cookie"]
+    assert show(closed, "/logout", status=405)
+
+
+def test_a_cookie_counts_for_a_change_only_from_our_own_page(closed: Api) -> None:
+    cookie = {"Cookie": f"assay_token={token_of(closed)}"}
+    assert closed.get("/runs", headers=cookie).status_code == 200
+    assert closed.get("/runs/none/events", headers=cookie).status_code == 404  # known, and there is none: a stream takes the cookie too
+    for origin in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:9999"}, {"Origin": "null"}):
+        assert closed.post("/runs", run(), headers={**cookie, **origin}).status_code == 401, origin
+    assert closed.post("/runs", run(), headers={**cookie, "Sec-Fetch-Site": "same-origin"}).status_code == 201
+    assert closed.post("/runs", run("rag"), headers={**cookie, "Origin": "http://127.0.0.1"}).status_code == 201
+
+
+def test_a_form_from_another_site_is_refused_also_where_no_token_is_needed(api: Api) -> None:
+    digest = graded(api, run())["grade_digest"]
+    for path in ("/login", "/logout", f"/runs/{digest}/replay", "/library/profiles/rag@1"):
+        for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://evil.example"}):
+            answer = api.client.post(path, content="run=1", headers={**HTML, "Content-Type": "application/x-www-form-urlencoded", **origin})
+            assert answer.status_code == 403, (path, origin)
+            assert "another site" in Markup(answer.text).text
+
+
+def test_a_token_that_may_not_read_gets_a_page_that_says_so(closed: Api) -> None:
+    found = show(closed, "/runs", status=403, headers=closed.token(scopes=("write",)))
+    assert "has not the scope 'read'" in found.text
+
+
+def test_projects_cannot_see_each_others_pages(closed: Api) -> None:
+    ours, theirs = closed.token("ours"), closed.token("theirs")
+    stored = graded(closed, run("rag", run_id="only-for-ours", tags=["only-for-ours"]), headers=ours)
+    closed.post(
+        "/runs/live", {key: value for key, value in run("rag", run_id="only-live").items() if key not in ("status", "steps", "tool_calls")}, headers=ours
+    )
+    assert "only-for-ours" in show(closed, "/runs", headers=ours).text
+    for path in ("/", "/runs", "/runs?tag=only-for-ours", "/library"):
+        assert "only-" not in show(closed, path, headers=theirs).text.replace("tag=only-for-ours", "").replace("Filter: tag", "")
+    for path in (f"/runs/{stored['digest']}", f"/runs/{stored['grade_digest']}", "/runs/only-for-ours", "/runs/only-live/live", "/runs/only-live"):
+        show(closed, path, status=404, headers=theirs)
+    assert closed.client.get(f"/charts/grades/{stored['grade_digest']}/floors.svg", headers={**HTML, **theirs}).status_code == 404
+    assert send(closed, f"/runs/{stored['grade_digest']}/replay", headers=theirs).status_code == 404
+
+
+# --- the list -------------------------------------------------------------------------------------------------------------------------------
+
+
+def listed(found: Markup) -> list[str]:
+    """The ids of the runs on a page of the list."""
+    return [href for href in found.links() if href.startswith("/runs/sha256:")]
+
+
+def seeded(api: Api) -> dict[str, str]:
+    """Runs that differ in one thing each: name to the address of its page."""
+    changes: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "workflow": {"workflow": {"id": "other", "version": "1", "family": "rag"}},
+        "version": {"workflow": {"id": "w", "version": "9", "family": "rag"}},
+        "dataset": {"dataset": {"id": "e", "version": "1", "sample_id": "s"}},
+        "tag": {"tags": ["slow"]},
+        "gate": {"output_schema": None},
+        "status": {"status": "timeout"},
+        "early": {"started_at": "2026-01-02T23:30:00Z"},
+        "late": {"started_at": "2026-03-04T00:00:00Z"},
+    }
+    return {name: f"/runs/{graded(api, run('rag', run_id=f'run-{name}', **more))['digest']}" for name, more in changes.items()}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("workflow=other", {"workflow"}),
+        ("version=9", {"version"}),
+        ("dataset=e", {"dataset"}),
+        ("tag=slow", {"tag"}),
+        ("gate=schema_contract_valid", {"gate"}),
+        ("gate=overall_status_success", {"status"}),
+        ("status=timeout", {"status"}),
+        ("grade=F", {"gate", "status"}),
+        ("passed=no", {"gate", "status"}),
+        ("passed=no&status=timeout", {"status"}),
+        ("from=2026-01-01&to=2026-01-02", {"early"}),
+        ("from=2026-03-04", {"late"}),
+        ("to=2026-03-04", {"early", "late"}),
+        ("to=2026-03-03", {"early"}),
+        ("q=run-ve", {"version"}),
+        ("q=RUN-ve", set()),
+        ("q=run-&grade=F&gate=schema_contract_valid", {"gate"}),
+        ("q=run-&tag=slow", {"tag"}),
+        ("q=run-&from=2026-01-01&to=2026-01-02", {"early"}),
+        ("workflow=nobody", set()),
+    ],
+)
+def test_the_list_is_filtered_by_its_address(api: Api, query: str, expected: set[str]) -> None:
+    where = seeded(api)
+    found = show(api, f"/runs?{query}")
+    assert {name for name, href in where.items() if href in listed(found)} == expected
+    if not expected:
+        assert "No run fits this filter." in found.text
+    values = {attributes.get("name"): attributes.get("value") for tag, attributes in found.tags if tag == "input"}
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        assert values.get(name) == value or ("option", {"value": value, "selected": "selected"}) in found.tags, pair
+
+
+def test_paging_shows_every_run_once_forth_and_back(api: Api) -> None:
+    api.post("/runs", runs(120, family="rag"))
+    seen: list[str] = []
+    path: str | None = "/runs"
+    ways = []
+    while path is not None:
+        ways.append(path)
+        found = show(api, path)
+        seen += listed(found)
+        path = next((str(a["href"]) for tag, a in found.tags if tag == "a" and a.get("rel") == "next"), None)
+    assert len(ways) == 3
+    assert len(seen) == len(set(seen)) == 120
+    newer = next(str(a["href"]) for tag, a in show(api, ways[-1]).tags if tag == "a" and a.get("rel") == "prev")
+    assert listed(show(api, newer)) == seen[50:100]
+
+
+def test_a_text_is_looked_for_within_limits_and_an_exact_id_is_found_wherever_it_is(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.server.pages.runs.LOOKED_AT", 5)
+    api.post("/runs", runs(20, family="rag"))
+    first = show(api, "/runs?q=r-1")
+    assert len(listed(first)) == 6  # the very id, and five of the last five
+    assert "Look further back" in first.text
+    path = next(str(a["href"]) for tag, a in first.tags if tag == "a" and a.get("rel") == "next")
+    assert len(listed(show(api, path))) == 5
+    assert "more may follow" in show(api, "/runs?q=r-0").text
+
+
+@pytest.mark.parametrize("query", ["after=x", "from=tomorrow", "before=-1", "tag=" + "x" * 600])
+def test_an_address_that_makes_no_sense_is_answered_with_what_to_do(api: Api, query: str) -> None:
+    graded(api, run())
+    assert show(api, f"/runs?{query}", status=422)
+
+
+# --- empty, huge, wrong ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_project_says_how_to_begin(api: Api) -> None:
+    assert "Nothing is stored in this project yet." in show(api, "/").text
+    assert "No run is stored in this project yet." in show(api, "/runs").text
+    for path in ("/", "/runs"):
+        assert "assay run" in show(api, path).text
+
+
+def test_the_overview_speaks_of_a_window_and_says_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.post("/runs", runs(30, family="rag"))
+    assert "All 30 graded runs" in show(api, "/").text
+    monkeypatch.setattr(recent_runs, "WINDOW", 20)
+    assert "Of the last 20 grades: 20 graded runs" in show(api, "/").text
+
+
+def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -> None:
+    stored = graded(api, run("rag"))
+    payload = json.loads(json.dumps(stored["grade"])) | {"grade": "F", "passed": False}
+    scorecard_digest = next(link.target for link in api.services.ledger.links_of(stored["grade_digest"]) if link.relation == "graded_from")
+    api.services.ledger.put_many([draft(payload, kind="grade", links=[Link("graded_from", scorecard_digest), Link("supersedes", stored["grade_digest"])])])
+    found = recent_runs.window(api.services, "default")
+    assert [one.grade for one in found.grades] == ["F"]
+    page = show(api, f"/runs/{stored['digest']}")
+    assert "is superseded by" in show(api, f"/runs/{stored['grade_digest']}").text
+    assert "This is an earlier grade." in show(api, f"/runs/{stored['grade_digest']}").text
+    assert "supersedes" in page.text
+
+
+def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
+    graded(api, run("rag", run_id="broken", status="error"))
+    graded(api, run("rag", run_id="unseen", output_schema=None))
+    bad = [{**one, "run_id": f"c-{one['run_id']}", "status": "failed"} for one in runs(40, family="rag")]
+    decided = api.post("/decisions", {"candidate": bad, "baseline": runs(40, family="rag")})
+    assert decided.status_code == 201, decided.text
+    found = show(api, "/")
+    for text, href in (
+        ("1 run ended in an error; the newest is broken.", "/runs?status=error"),
+        ("Gate schema_contract_valid is undetermined in 1 run", "/runs?gate=schema_contract_valid"),
+        ("The last decision: reject", f"/decisions/{decided.json()['digest']}"),
+    ):
+        assert text in found.text
+        assert href in found.links()
+    assert "reject" in found.text
+
+
+def test_a_run_in_progress_is_on_the_overview_and_leads_to_its_live_page(api: Api) -> None:
+    api.post("/runs/live", {key: value for key, value in run("rag", run_id="a b").items() if key not in ("status", "steps", "tool_calls")})
+    found = show(api, "/")
+    assert "/runs/a%20b/live" in found.links()
+    live = show(api, "/runs/a%20b/live")
+    assert "Load it again" in live.text
+    stream = next(attributes for tag, attributes in live.tags if attributes.get("id") == "live")
+    assert stream["data-stream"] == "/api/v1/runs/a%20b/events"
+    assert stream["data-seen"] == "1"
+    gone = show(api, "/runs/a%20b", status=404)
+    assert "it is in progress" in gone.text
+
+
+def test_a_live_page_of_a_run_that_was_only_stored_leads_to_the_run(api: Api) -> None:
+    digest = graded(api, run("rag"))["digest"]
+    answer = api.client.get("/runs/r-1/live", headers=HTML, follow_redirects=False)
+    assert answer.headers["location"] == f"/runs/{digest}"
+
+
+def test_pages_of_a_very_large_run_stay_under_half_a_megabyte(api: Api) -> None:
+    made = run("rag", run_id="large", outputs={"answer": "x" * 2_000_000}, inputs={"question": "<" * 500_000})
+    made["steps"] = [{"name": f"step {index} {'n' * 200}", "agent": f"a-{index}", "status": "success", "duration_ms": index} for index in range(5000)]
+    made["tool_calls"] = [{"name": "t", "arguments": {"q": "y" * 3000}, "valid": None} for _ in range(1000)]
+    made["claims"] = [{"text": "z" * 3000, "citations": ["doc-1"], "supported": True, "severity": "low"} for _ in range(1000)]
+    digest = graded(api, made)["digest"]
+    answer = api.client.get(f"/runs/{digest}", headers=HTML)
+    assert answer.status_code == 200
+    assert len(answer.content) < 500_000
+    assert "The first 8,000 of" in answer.text
+    assert len(api.client.get("/runs", headers=HTML).content) < 500_000
+    assert len(api.client.get("/", headers=HTML).content) < 500_000
+
+
+def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(api: Api) -> None:
+    for path in ("/nothing", "/runs/none", "/library/none/x", "/library/profiles/rgs", "/library/gates/none", "/static/none.css", "/charts/x.svg"):
+        assert "Not found" in show(api, path, status=404).text
+    assert "Did you mean 'rag'?" in show(api, "/library/profiles/ragg", status=404).text
+    assert api.client.get("/nothing").headers["content-type"] == "application/problem+json"
+    assert api.get("/nothing", headers=HTML).headers["content-type"] == "application/problem+json"
+    assert "Not possible here" in Markup(api.client.post("/runs", headers=HTML).text).text
+
+
+def test_a_fault_of_ours_is_a_page_without_a_trace_of_the_inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_given: Any, **_more: Any) -> Any:
+        raise RuntimeError("secret inside")
+
+    monkeypatch.setattr("assay.server.pages.overview.recent_runs.window", fail)
+    found = show(api, "/", status=500)
+    assert "A fault of ours" in found.text
+    assert "request id" in found.text
+    assert "secret inside" not in found.text
+    assert b"secret inside" in api.log.getvalue()
+
+
+def test_too_many_requests_are_answered_with_a_page_that_says_when_to_go_on(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/ledger.db", rate_per_s=0.5, rate_burst=2) as api:
+        for _ in range(2):
+            show(api, "/runs")
+        answer = api.client.get("/runs", headers=HTML)
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        assert "Too many requests" in Markup(answer.text).text
+
+
+# --- one run --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_run_begins_with_the_verdict_and_its_reason(api: Api) -> None:
+    stored = graded(api, run("rag", output_schema=None, tags=["x"]))
+    found = show(api, f"/runs/{stored['digest']}")
+    text = found.text
+    assert text.index("not passed") < text.index("Grade F, not passed: 1 hard gate does not pass") < text.index("1 of 8 do not pass.")
+    sections = [str(attributes["id"]) for tag, attributes in found.tags if tag == "section"]
+    assert sections == ["gates", "points", "floors", "change", "why", "steps", "tools", "evidence", "lineage"]
+    for one in ("schema_contract_valid", "undetermined", "no evidence", "Smallest gain", "sha256:"):
+        assert one in text
+
+
+def test_a_bare_scorecard_and_a_run_without_a_grade_are_shown_for_what_they_are(api: Api) -> None:
+    card = api.post("/scorecards", scorecard({"norm": 0.95})).json()
+    found = show(api, f"/runs/{card['digest']}")
+    assert "a bare scorecard" in found.text
+    assert api.services.ledger.put(run("rag", run_id="bare"), kind="run").new
+    bare = show(api, "/runs/bare")
+    assert "there is no verdict. That is not a pass." in bare.text
+    assert "passed" not in bare.text.replace("That is not a pass", "")
+
+
+def test_a_forgotten_run_says_so(api: Api) -> None:
+    stored = graded(api, run("rag"))
+    api.services.ledger.forget(stored["digest"], author="me", reason="asked for")
+    assert "was forgotten; only its digest is left" in show(api, f"/runs/{stored['digest']}").text
+    assert "forgotten run" in show(api, "/runs").text
+    answer = send(api, f"/runs/{stored['grade_digest']}/replay")
+    assert answer.status_code == 200
+    assert "cannot be made again" in Markup(answer.text).text
+
+
+def test_replay_says_whether_the_grade_is_the_same_to_the_byte_and_stores_nothing(api: Api) -> None:
+    stored = graded(api, run("rag"))
+    before = api.services.ledger.head()
+    same = Markup(send(api, f"/runs/{stored['grade_digest']}/replay").text)
+    assert "the grade is the same, byte for byte" in same.text
+    forged = json.loads(json.dumps(stored["grade"])) | {"weighted_score": 12.34}
+    source = next(link.target for link in api.services.ledger.links_of(stored["grade_digest"]) if link.relation == "graded_from")
+    made = draft(forged, kind="grade", links=[Link("graded_from", source)])
+    assert api.services.ledger.head() == before
+    api.services.ledger.put_many([made])
+    other = Markup(send(api, f"/runs/{made.name}/replay").text)
+    assert "made again, the grade is not the same" in other.text
+    assert "weighted_score" in other.text
+    assert "12.34" in other.text
+
+
+# --- charts ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_chart_is_sent_once_and_then_known(api: Api) -> None:
+    digest = graded(api, run("rag"))["grade_digest"]
+    first = api.client.get(f"/charts/grades/{digest}/contributions.svg")
+    assert first.content.startswith(b"<svg")
+    assert first.headers["cache-control"] == "private, no-cache"
+    again = api.client.get(f"/charts/grades/{digest}/contributions.svg", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert api.client.get(f"/charts/grades/{digest}/contributions.png").content.startswith(b"\x89PNG")
+    for path in (f"/charts/grades/{digest}/none.svg", f"/charts/grades/{digest}/floors.pdf", "/charts/grades/sha256:00/floors.svg"):
+        assert api.client.get(path, headers=HTML).status_code in (404, 422)
+
+
+def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_install(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = graded(api, run("rag"))["digest"]
+    monkeypatch.setattr(drawing, "available", lambda: False)
+    layout.can_draw.cache_clear()
+    try:
+        for path in ("/", f"/runs/{digest}"):
+            found = show(api, path)
+            assert "pip install 'assay[charts]'" in found.text
+            assert not [1 for tag, attributes in found.tags if tag == "img" and "charts" in str(attributes["src"])]
+            assert ("details", {"open": "open"}) in found.tags
+    finally:
+        layout.can_draw.cache_clear()
+
+
+def test_every_chart_of_a_page_has_its_sentence_and_its_table(api: Api) -> None:
+    digest = graded(api, run("rag"))["digest"]
+    for path, charts in (("/", 2), (f"/runs/{digest}", 2)):
+        source = api.client.get(path, headers=HTML).text
+        figures = re.findall(r"<figure.*?</figure>", source, re.DOTALL)
+        assert len(figures) >= charts
+        for figure in figures:
+            assert "<figcaption><b>" in figure
+            if "<img" in figure:
+                assert re.search(r'<img src="/charts/[^"]+\.svg" alt="[^"]{20,}"', figure)
+                assert "<summary>Table</summary>" in figure
+
+
+# --- the library ----------------------------------------------------------------------------------------------------------------------------
+
+TRIED = [
+    "profiles/code-repair@1",
+    "profiles/dag-review@1",
+    "profiles/rag@1",
+    "profiles/tool-use@1",
+    "rubrics/rag@1",
+    "rubrics/code-repair@1",
+    "policies/workflow@1",
+]
+
+
+def sample_on(found: Markup, source: str) -> str:
+    assert [1 for tag, _ in found.tags if tag == "textarea"] == [1]
+    return unescape(source[source.index("<textarea") : source.index("</textarea>")].partition(">")[2])
+
+
+@pytest.mark.parametrize("item", TRIED)
+def test_what_is_on_the_shelf_can_be_tried_on_the_sample_that_the_page_offers(api: Api, item: str) -> None:
+    source = api.client.get(f"/library/{item}", headers=HTML).text
+    sample = sample_on(Markup(source), source)
+    before = api.services.ledger.head()
+    answer = send(api, f"/library/{item}", run=sample.replace("\n", "\r\n"))
+    assert answer.status_code == 200, answer.text
+    found = Markup(answer.text)
+    assert "Tried on the sample" in found.text
+    assert "Grade " in found.text
+    assert sample_on(found, answer.text) == sample
+    assert api.services.ledger.head() == before
+    letter = re.search(r"Grade ([A-F]), (not )?passed", found.text)
+    assert letter is not None
+
+
+def test_a_tried_run_gets_the_very_grade_that_posting_it_gives(api: Api) -> None:
+    evidence = run("rag", scores={"faithfulness": {"raw": 0.8}})
+    text = Markup(send(api, "/library/profiles/rag@1", run=json.dumps(evidence)).text).text
+    grade = graded(api, evidence)["grade"]
+    assert grade["explanation"][0] in text
+    assert f"{grade['weighted_score']:.2f}" in text
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        ('{\n "schema": "assay.run/1",\n "run_id": oops\n}', ["line 3", "not JSON", "Mend it there"]),
+        ('{\n "schema": "assay.run/1",\n "run_id": "r",\n "statsu": "success"\n}', ["statsu", "status"]),
+        ("", ["the field is empty"]),
+        ("[1, 2]", ["must be a JSON object"]),
+        ('{"a": 1, "a": 2}', ["line 1", "stands twice"]),
+        ("[" * 5000, ["This sample cannot be graded"]),
+        ('{"schema": "assay.run/1", "run_id": "' + SCRIPT.replace('"', "") + '"}', ["This sample cannot be graded"]),
+    ],
+)
+def test_a_sample_that_cannot_be_read_is_answered_in_the_page_with_its_line(api: Api, sample: str, said: list[str]) -> None:
+    answer = send(api, "/library/profiles/rag@1", run=sample)
+    assert answer.status_code == 422
+    found = Markup(answer.text)
+    assert_harmless(found)
+    for one in said:
+        assert one in found.text, found.text[:3000]
+
+
+def test_a_rubric_shows_every_anchor_and_a_published_item_its_digest(api: Api) -> None:
+    text = show(api, "/library/rubrics/rag@1").text
+    for anchor in api.services.shelf.rubric("rag@1").criteria[0].anchors.values():
+        assert anchor in text
+    assert "published: it cannot change" in text
+    assert re.search(r"sha256:[0-9a-f]{64}", text)
+
+
+def test_a_shelf_is_asked_for_names_never_for_files(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("profile: x\n")
+    for name in ("..%2Fx.yaml", quote(str(tmp_path / "x.yaml"), safe=""), ".hidden", "x.yaml"):
+        assert api.client.get(f"/library/profiles/{name}", headers=HTML).status_code in (404, 422)
+
+
+def test_a_digest_on_a_page_is_that_of_the_record(api: Api) -> None:
+    stored = graded(api, run("rag"))
+    text = show(api, f"/runs/{stored['digest']}").text
+    assert stored["digest"] in text
+    assert stored["grade_digest"] in text
+    assert canonical(api.services.ledger.get(stored["digest"]).tree())

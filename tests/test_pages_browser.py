@@ -1,0 +1,411 @@
+"""The pages in a real browser, on a real server: every page is driven as a person drives it, and none of them complains or asks for anything elsewhere."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from assay.store.access import create_token
+from assay.store.ledger import open_ledger
+from documents import FAMILIES, run
+from serving import Process
+from test_browser import browser  # noqa: F401  # a fixture
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SEEN = "2026-11-{day:02d}T10:00:00Z"
+HOSTILE = "<script>document.title='broken'</script><b>bold</b>"
+
+
+def demo() -> list[dict[str, Any]]:
+    """Runs of every family, good and bad, over ten days; the first is hostile."""
+    dice = random.Random(7)
+    made = []
+    for index in range(110):
+        one = run(FAMILIES[index % len(FAMILIES)], run_id=f"nightly-{index:03d}", tags=["nightly", *(["slow"] if index % 5 == 0 else [])])
+        one["workflow"].update(id=["fix-issue", "answer-faq", "route-mail"][index % 3], version=str(1 + index % 2))
+        one["dataset"]["sample_id"] = f"s-{index}"
+        one["started_at"] = SEEN.format(day=1 + index // 11)
+        for name, score in one["scores"].items():
+            one["scores"][name] = {"raw": dice.choice([3, 4, 5]) if score["raw"] == 5 else round(dice.uniform(0.6, 1), 2)}
+        one["steps"] = [
+            {"name": "plan", "agent": "planner", "status": "success", "duration_ms": dice.randint(50, 400), "tokens": 300},
+            {
+                "name": "write",
+                "agent": "writer",
+                "status": "failed" if index % 13 == 0 else "success",
+                "duration_ms": dice.randint(400, 5000),
+                "critical": False,
+            },
+        ]
+        if index % 29 == 0:
+            one["status"] = "error"
+        if index % 17 == 0:
+            one.pop("output_schema")
+        made.append(one)
+    made[0].update(run_id=f"first {HOSTILE}", outputs={"answer": HOSTILE}, tags=[HOSTILE])
+    return made
+
+
+class Site:
+    """A server with demo data, and what its pages asked for and said in the browser."""
+
+    def __init__(self, server: Process, browser: Any) -> None:  # noqa: F811
+        self.server = server
+        self.base = f"http://127.0.0.1:{server.port}"
+        self._browser = browser
+        self.asked: list[str] = []
+        self.said: list[str] = []
+
+    def open(self, path: str, *, expected: tuple[str, ...] = (), **options: Any) -> Page:
+        """A page; what it says on the console is remembered, but for what is expected."""
+        options = {"viewport": {"width": 1280, "height": 900}, **options}
+        page: Page = self._browser.new_context(**options).new_page()
+        page.on("console", lambda message: None if any(word in message.text for word in expected) else self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.goto(self.base + path)
+        return page
+
+    def quiet(self) -> None:
+        """Nothing was said, and nothing was asked of anybody else."""
+        assert self.said == []
+        assert [url for url in self.asked if not url.startswith((self.base, "data:"))] == []
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    folder = tmp_path_factory.mktemp("pages")
+    with Process(f"sqlite:///{folder}/ledger.db", "--quiet") as started:
+        status, answer = started.call("POST", "/runs", demo())
+        assert status == 201, answer
+        sides = {
+            name: [{**one, "run_id": f"{name}-{one['run_id']}", **more} for one in demo()[1:45]]
+            for name, more in (("candidate", {"status": "failed"}), ("baseline", {}))
+        }
+        status, answer = started.call("POST", "/decisions", sides)
+        assert status == 201, answer
+        yield started
+
+
+@pytest.fixture
+def site(server: Process, browser: Any) -> Iterator[Site]:  # noqa: F811
+    made = Site(server, browser)
+    yield made
+    made.quiet()
+
+
+def all_pages(site: Site) -> list[str]:
+    """One page of each kind."""
+    items = site.server.call("GET", "/runs?limit=1000")[1]["items"]
+    failed = next(item for item in items if item["grade"]["grade"] == "F")
+    hostile = next(item for item in items if HOSTILE in item["run_id"])
+    return [
+        "/",
+        "/runs",
+        "/runs?grade=F&gate=schema_contract_valid",
+        f"/runs/{failed['digest']}",
+        f"/runs/{hostile['digest']}",
+        "/library",
+        "/library/rubrics/rag@1",
+        "/library/profiles/rag@1",
+        "/library/policies/workflow@1",
+        "/library/gates/answer_grounded",
+        "/login",
+    ]
+
+
+def draw_all(page: Page) -> None:
+    """Have the pictures below the fold drawn too."""
+    page.evaluate("document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })")
+    for _ in range(200):  # a page forbids the evaluation that waiting by a function would need
+        if page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("a picture does not come")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_violation_of_accessibility_in_light_or_dark(site: Site, scheme: str) -> None:
+    for path in all_pages(site):
+        page = site.open(path, color_scheme=scheme)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        draw_all(page)
+        found = Axe().run(page).response["violations"]
+        assert [(path, one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
+        page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_every_page_fits_a_phone_and_only_tables_scroll_sideways(site: Site, width: int) -> None:
+    for path in all_pages(site):
+        page = site.open(path, viewport={"width": width, "height": 800})
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        draw_all(page)
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width, path
+        page.context.close()
+
+
+def test_dark_and_light_differ_also_within_the_charts(site: Site) -> None:
+    shots = {}
+    for scheme in ("light", "dark"):
+        page = site.open("/", color_scheme=scheme)
+        draw_all(page)
+        ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        shots[scheme] = (ground, page.locator(".picture").first.screenshot())
+        page.context.close()
+    assert shots["light"][0] != shots["dark"][0]
+    assert shots["light"][1] != shots["dark"][1]
+
+
+def test_the_overview_leads_to_what_needs_attention_and_back(site: Site) -> None:
+    page = site.open("/")
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+    page.get_by_role("link", name="ended in an error").click()
+    expect(page).to_have_url(re.compile(r"/runs\?status=error$"))
+    assert page.locator("table.runs tbody tr").count() >= 3
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.get_by_role("region", name="Newest runs").get_by_role("link").first.click()
+    expect(page.locator(".verdict").first).to_contain_text("Grade")
+
+
+def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Site) -> None:
+    page = site.open("/runs")
+    rows = page.locator("table.runs tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_label("Workflow", exact=True).fill("route-mail")
+    page.get_by_label("Grade", exact=True).select_option("F")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(r"workflow=route-mail.*grade=F"))
+    few = rows.count()
+    assert 0 < few < 50
+    assert all("route-mail" in text for text in rows.all_inner_texts())
+    assert page.get_by_label("Workflow", exact=True).input_value() == "route-mail"
+    page.get_by_label("Tag").fill("slow")
+    page.get_by_label("Tag").press("Enter")
+    expect(page).to_have_url(re.compile(r"tag=slow"))
+    assert rows.count() <= few
+    page.go_back()
+    expect(rows).to_have_count(few)
+    page.go_back()
+    expect(rows).to_have_count(50)
+    page.get_by_role("link", name="Older →").click()
+    first = rows.first.inner_text()
+    page.get_by_role("link", name="Older →").click()
+    page.get_by_role("link", name="← Newer").click()
+    assert rows.first.inner_text() == first
+    page.get_by_role("link", name="Newest").click()
+    expect(rows).to_have_count(50)
+
+
+def test_everything_works_without_javascript(site: Site) -> None:
+    page = site.open("/runs?grade=F", java_script_enabled=False)
+    page.get_by_label("Workflow", exact=True).fill("answer-faq")
+    page.get_by_role("button", name="Filter").click()
+    page.locator("table.runs tbody a").first.click()
+    page.get_by_role("button", name="Replay this grade").click()
+    expect(page.get_by_role("status")).to_contain_text("byte for byte")
+    page.goto(f"{site.base}/library/profiles/rag@1")
+    page.get_by_role("button", name="Score and grade").click()
+    expect(page.locator("#tried .verdict")).to_contain_text("Grade")
+
+
+def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
+    page = site.open("/")
+    page.keyboard.press("Tab")
+    focus = "document.activeElement"
+    assert page.evaluate(f"{focus}.textContent") == "Skip to the content"
+    box = page.locator(".skip").bounding_box()
+    assert box is not None
+    assert box["y"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate(f"{focus}.id") == "content"
+    page.goto(f"{site.base}/runs")
+    order = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        what = page.evaluate(f"[{focus}.tagName, {focus}.name || {focus}.textContent.trim(), getComputedStyle({focus}).outlineStyle]")
+        order.append(what[1])
+        assert what[2] != "none", what
+        if what[1] == "Filter" and what[0] == "BUTTON":
+            break
+    names = ["Skip to the content", "Overview", "Runs", "Library", "q", "workflow", "version", "dataset", "grade", "gate", "tag", "Filter"]
+    places = [len(order) - 1 - order[::-1].index(name) if name == "Filter" else order.index(name) for name in names]
+    assert places == sorted(places), order
+    page.get_by_label("Grade", exact=True).focus()
+    page.keyboard.press("F")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Filter").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("grade=F"))
+
+
+def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) -> None:
+    page = site.open("/runs?grade=F")
+    page.locator("table.runs tbody a").first.click()
+    draw_all(page)
+    assert page.locator(".picture img").count() == 3
+    for name in ("Gates", "Points", "Floors", "What would change it", "Steps and agents", "Tool calls", "Evidence", "Lineage"):
+        expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
+    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Evidence").click()
+    expect(page.get_by_role("heading", name="Evidence", exact=True)).to_be_in_viewport()
+    page.locator("figure details summary").first.click()
+    expect(page.locator("figure details table").first).to_be_visible()
+    page.get_by_role("button", name="Replay this grade").click()
+    expect(page.get_by_role("status")).to_contain_text("byte for byte")
+    page.get_by_role("link", name="Where the points came from and where they went as PNG").click()
+    expect(page).to_have_url(re.compile(r"/charts/grades/sha256:[0-9a-f]+/contributions\.png$"))
+
+
+def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
+    page = site.open(f"/runs?q={quote('first <')}")
+    page.locator("table.runs tbody a").first.click()
+    assert HOSTILE in page.inner_text("h1")
+    assert HOSTILE in page.inner_text("#evidence")
+    assert "broken" not in page.title().replace(HOSTILE, "")
+    assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
+    page.goto(f"{site.base}/runs?tag={quote(HOSTILE)}")
+    assert page.locator("table.runs tbody tr").count() == 1
+
+
+@pytest.mark.parametrize("name", ["ä%2F?#&", "a/b", "x y", "%"])
+def test_a_run_is_found_by_an_id_of_any_signs(site: Site, name: str) -> None:
+    site.server.call("POST", "/runs", run("rag", run_id=name))
+    page = site.open(f"/runs/{quote(name, safe='')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_a_rubric_is_tried_in_the_page_and_a_slip_is_shown_with_its_line(site: Site) -> None:
+    page = site.open("/library", expected=("422",))
+    page.get_by_role("region", name="Rubrics").get_by_role("link", name="rag@1").click()
+    expect(page.get_by_role("heading", name="Anchors").first).to_be_visible()
+    page.get_by_role("button", name="Score and grade").click()
+    expect(page.locator("#tried .verdict")).to_contain_text("Grade")
+    draw_all(page)
+    page.get_by_label("Evidence").fill('{\n  "schema": "assay.run/1",\n  "run_id": oops\n}')
+    page.get_by_role("button", name="Score and grade").click()
+    expect(page.get_by_role("alert")).to_contain_text("cannot be graded")
+    expect(page.get_by_role("region", name="Faults")).to_contain_text("line 3")
+    assert "oops" in page.get_by_label("Evidence").input_value()
+
+
+def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None:
+    whole = run("rag", run_id="watched & <b>")
+    steps, name = whole.pop("steps"), quote(str(whole["run_id"]), safe="")
+    whole.pop("status")
+
+    def tell(*events: dict[str, Any]) -> Any:
+        status, answer = site.server.call("POST", f"/runs/{name}/events", list(events))
+        assert status in (201, 202), answer
+        return answer
+
+    assert site.server.call("POST", "/runs/live", {key: value for key, value in whole.items() if key not in ("claims", "scores", "outputs")})[0] == 201
+    overview = site.open("/")
+    overview.get_by_role("link", name="watched & <b>").click()
+    page = overview
+    expect(page.locator("#connection")).to_contain_text("Connected")
+    rows = page.locator("#steps tbody tr")
+    expect(rows).to_have_count(0)
+    tell({"event": "step_start", "step": {"name": "think <i>", "agent": "solver", "index": 0}})
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("think <i>")
+    expect(rows.first).to_contain_text("running")
+    calls = [{"name": "search", "arguments": {}, "valid": False}, {"name": "search", "arguments": {}, "valid": True}]
+    tell({"event": "step_end", "step": {**steps[0], "name": "think <i>", "index": 0, "duration_ms": 40}, "tool_calls": calls})
+    expect(rows.first).to_contain_text("success")
+    expect(rows.first).to_contain_text("2, 1 invalid")
+    page.reload()  # what was told is on the page, and the stream goes on after it
+    expect(rows).to_have_count(1)
+    expect(page.locator("#connection")).to_contain_text("Connected")
+    tell({"event": "step_start", "step": {"name": "check", "index": 1}}, {"event": "step_end", "step": {**steps[1], "index": 1}})
+    expect(rows).to_have_count(2)
+    assert page.locator("#evaluation").inner_text().strip().endswith("It comes when the run has ended.")
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["impact"]) for one in found] == []
+    tell({"event": "workflow_end", "run": {key: whole[key] for key in ("claims", "scores", "outputs")}})
+    expect(page.locator("#evaluation")).to_contain_text("workflow@1")
+    expect(page.locator("#connection")).to_contain_text("The stream has ended")
+    streams = sum("/events" in url for url in site.asked)
+    page.wait_for_timeout(2500)
+    assert sum("/events" in url for url in site.asked) == streams, "a stream that has ended was asked for again"
+    page.get_by_role("link", name="The whole grade").click()
+    expect(page.locator("h1")).to_have_text("watched & <b>")
+
+
+def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    first = Process(url, "--quiet")
+    head = {key: value for key, value in run("rag", run_id="r").items() if key not in ("status", "steps", "tool_calls")}
+    first.call("POST", "/runs/live", head)
+    site = Site(first, browser)
+    page = site.open("/runs/r/live", expected=("ERR_", "Failed to load resource"))
+    expect(page.locator("#connection")).to_contain_text("Connected")
+    first.kill()
+    expect(page.locator("#connection")).to_contain_text("trying again")
+    with Process(url, "--quiet", port=first.port) as second:
+        second.call("POST", "/runs/r/events", {"event": "step_end", "step": {"name": "after", "status": "success", "index": 0}})
+        expect(page.locator("#steps tbody tr")).to_have_count(1, timeout=15_000)
+        page.context.close()
+    site.quiet()
+
+
+def test_without_javascript_a_live_page_says_so_and_can_be_loaded_again(site: Site) -> None:
+    head = {key: value for key, value in run("rag", run_id="still").items() if key not in ("status", "steps", "tool_calls")}
+    site.server.call("POST", "/runs/live", head)
+    page = site.open("/runs/still/live", java_script_enabled=False)
+    site.server.call("POST", "/runs/still/events", {"event": "step_start", "step": {"name": "first", "index": 0}})
+    page.get_by_role("link", name="Load it again").click()
+    expect(page.locator("#steps tbody tr")).to_have_count(1)
+
+
+def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with open_ledger(url) as ledger:
+        token = create_token(ledger.database, project="shop", name="me", scopes=("read",)).text
+    with Process(url, "--quiet") as server:
+        server.call("POST", "/runs", run("rag", run_id="of the default project"))
+        site = Site(server, browser)
+        page = site.open("/login?next=/runs", expected=("401",))
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("no valid token")
+        page.get_by_label("Token").fill(token)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{site.base}/runs")
+        expect(page.locator(".who")).to_contain_text("Project shop")
+        assert "of the default project" not in page.inner_text("main")
+        assert page.evaluate("document.cookie") == ""
+        page.get_by_role("button", name="Log out").click()
+        expect(page).to_have_url(f"{site.base}/login")
+        page.goto(f"{site.base}/runs")
+        expect(page.locator(".who")).to_contain_text("Project default")
+        page.context.close()
+        site.quiet()
+
+
+def test_a_problem_is_a_page_in_both_schemes_and_passes_the_same_checks(site: Site) -> None:
+    for scheme in ("light", "dark"):
+        page = site.open("/runs/none", color_scheme=scheme, expected=("404",))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], one["impact"]) for one in found] == []
+        page.context.close()
+
+
+def test_an_empty_project_is_shown_on_purpose(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    with Process(f"sqlite:///{tmp_path}/ledger.db", "--quiet") as server:
+        site = Site(server, browser)
+        for path in ("/", "/runs"):
+            page = site.open(path)
+            expect(page.locator(".empty")).to_contain_text("assay run")
+            assert [(one["id"], one["impact"]) for one in Axe().run(page).response["violations"]] == []
+            page.context.close()
+        site.quiet()
