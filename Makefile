@@ -50,6 +50,7 @@ campaign: $(VENV)/.dev
 	@$(BIN)/python tests/campaign_calibration.py
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py
+	@$(BIN)/python tests/campaign_kills.py --kills 200
 
 bench: $(VENV)/.core
 	@$(BIN)/python bench/run.py

@@ -15,8 +15,10 @@ from weakref import WeakSet, WeakValueDictionary
 
 from assay.errors import InputError
 from assay.importers.dialects import meaning
-from assay.importers.spans import Span, tree
-from assay.running.adapters.trail import Answer, Asked, Ran, Trail
+from assay.importers.failing import error_of
+from assay.importers.payloads import offered_of
+from assay.importers.spans import Span
+from assay.running.adapters.trail import Answer, Ran, Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 SCOPE = "agent_framework"
 """The name under which the framework writes its spans. Another instrumentation may write the same model call once more: it is not counted twice."""
-_REFUSED = "Error: Argument parsing failed"
-"""What the framework tells a model whose arguments it refused; no span tells it."""
 
 _watching: ContextVar[Watch | None] = ContextVar("assay_agent_framework", default=None)
 _spans: WeakValueDictionary[tuple[int, int], Watch] = WeakValueDictionary()
@@ -198,8 +198,9 @@ class Watch:
         elif not cancelled:
             if agent is not None:
                 self._answered.add(agent.context.span_id)
-            calls = [Asked(one.name, one.arguments, one.call_id) for one in meant.calls or ()]
-            self.trail.answers(step, Answer(meant.model, meant.tokens, meant.cost_usd, calls, _offered(agent)))
+            self.trail.answers(
+                step, Answer(meant.model, meant.tokens, meant.cost_usd, meant.calls or (), None if agent is None else offered_of(agent.attributes or {}))
+            )
 
     def _agent_ends(self, span: Any, parent: int, step: str, meant: Meaning, cancelled: bool) -> None:
         if meant.error is not None:
@@ -207,7 +208,7 @@ class Watch:
         elif not cancelled and span.context.span_id not in self._answered:  # an agent that runs elsewhere: it speaks for its model
             self.trail.answers(step, Answer(meant.model, meant.tokens, meant.cost_usd))
         if self.trail.waits:
-            for call_id in _refusals(span.attributes.get("gen_ai.output.messages")):
+            for call_id in meant.refusals:
                 self.trail.refuses(step, call_id)
 
 
@@ -228,25 +229,5 @@ def _read(span: Any) -> Span:
 
 def _error(span: Any) -> str | None:
     """What went wrong, in the words every adapter uses for an exception."""
-    if span.status.is_ok or span.status.status_code.name == "UNSET":
-        return None
-    for event in span.events:
-        if event.name == "exception":
-            kind, words = event.attributes.get("exception.type", ""), " ".join(str(event.attributes.get("exception.message", "")).split())
-            return f"{str(kind).rpartition('.')[2]}: {words}" if words else str(kind).rpartition(".")[2]
-    return str(span.attributes.get("error.type") or span.status.description or "the span ended with an error")
-
-
-def _offered(agent: Any) -> dict[str, Any] | None:
-    """The tools that an agent shows its model, with their schemas."""
-    listed = tree(agent.attributes.get("gen_ai.tool.definitions")) if agent is not None else None
-    if not isinstance(listed, list):
-        return None
-    return {one["name"]: one.get("parameters") for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
-
-
-def _refusals(messages: Any) -> list[str]:
-    """The calls whose arguments the framework refused, by their ids."""
-    listed = tree(messages)
-    parts = [part for one in listed if isinstance(one, dict) for part in one.get("parts") or () if isinstance(part, dict)] if isinstance(listed, list) else []
-    return [str(one.get("id")) for one in parts if one.get("type") == "tool_call_response" and str(one.get("response")).startswith(_REFUSED)]
+    failed = not (span.status.is_ok or span.status.status_code.name == "UNSET")
+    return error_of(failed, span.status.description, [(event.name, event.attributes or {}) for event in span.events], span.attributes or {})

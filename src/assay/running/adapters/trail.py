@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import BROKEN, Tries, agents_before, keeps, not_carried_out, passages
+from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN, Tries, agents_before, keeps, not_carried_out, passages
 from assay.importers.spans import Call as Asked
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from assay.running.recorder import OpenStep, Recorder
 
-__all__ = ["Answer", "Asked", "Ran", "Trail"]
+__all__ = ["BROKEN", "NOT_RUN", "UNKNOWN", "Answer", "Asked", "Ran", "Trail"]
 
 
 class Answer(NamedTuple):
