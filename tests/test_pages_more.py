@@ -461,9 +461,7 @@ def table_of(text: str, caption: str) -> list[list[str]]:
 
 def test_an_exam_stands_in_its_history_against_the_stored_distribution(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
-    assert "3 exams; the last scored 0.525. The stored distribution has 12 items with a mean of 0.988. The hard gate is 0.92." in found.text.replace(
-        "0.987", "0.988"
-    )
+    assert re.search(r"3 exams; the last scored 0.525. The stored distribution has 12 items with a mean of 0.98[78]. The hard gate is 0.92.", found.text)
     assert "tutor-capstone" in found.text
     text = shop.client.get(f"/exams/{shop.stock.exam}", headers=HTML).text
     assert [row[1] for row in table_of(text, "Results of this exam")[1:]] == ["0.525", "0.8375", "0.9875"]
@@ -525,13 +523,13 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
 def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None:
     found = get(shop, f"/judges/{shop.stock.card}")
     for words in (
-        "60 labelled items; on 53 the verdict is the label",
+        "60 labelled items; on 55 the verdict is the label",
         "What people said and what the judge said",
         "5 of 7 probes were made; no bias is shown",
         "No drift is shown",
         "2 points",
     ):
-        assert words in found.text.replace("on 55", "on 53"), words
+        assert words in found.text, words
     assert "There is no older card of this judge" in get(shop, f"/judges/{shop.stock.old_card}").text
 
 

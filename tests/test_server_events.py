@@ -151,6 +151,12 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     assert api.get(ended.json()["location"].removeprefix(API)).json()["record"]["run_id"] == "live"
 
 
+def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
+    evidence = run("rag")
+    assert api.post("/runs/live", {**head_of(evidence), "run_id": "team/7"}).status_code == 201
+    assert api.post("/runs/team/7/events", {"event": "workflow_end", "run": end_of(evidence)}).status_code == 201
+
+
 def test_a_workflow_that_fails_tells_its_watchers_so(api: Api) -> None:
     assert api.post("/runs/live", head_of(run())).status_code == 201
     assert api.post("/runs/r-1/events", {"event": "error", "message": "out of memory"}).status_code == 202

@@ -202,7 +202,7 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
         status, made = server.call("POST", "/runs", asked("wait go", "two"))
         assert status == 202
         watcher = Watcher(server, made["runs"][0]["run_id"])
-        watcher.until("step_end")
+        until(lambda: len(watcher.kinds()) == 4)
         assert watcher.kinds() == ["workflow_start", "step_start", "step_end", "step_start"]
         assert not watcher.ended.is_set()
         until(lambda: server.call("GET", f"/executions/{made['execution']}?state=done")[1]["counts"]["done"] == 1)

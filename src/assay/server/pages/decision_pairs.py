@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.server.state import Services
     from assay.store.drafts import Item
 
-MOST = 1500
+MOST = 1000
 """Runs of one side that are read to show every pair."""
 
 

@@ -86,7 +86,7 @@ def _quoted(address: str) -> str:
 
 
 @router.post(
-    "/{run_id}/events",
+    "/{run_id:path}/events",
     status_code=202,
     summary="Say what happened in a run in progress",
     responses={201: {"description": "The run has ended and is graded."}, **describing.POSTED},

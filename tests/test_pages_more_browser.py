@@ -1,0 +1,213 @@
+"""Decisions, comparisons, exams, judges and tool schemas in a real browser: driven by mouse and by keyboard, in both schemes and on a phone, and quiet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from serving import Process, serving
+from stocked import Stock, stock
+from test_browser import browser  # noqa: F401  # a fixture
+from test_pages_browser import Site, draw_all
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+class Shop(Site):
+    """A server with something on each of these pages."""
+
+    stock: Stock
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, Stock]]:
+    folder = tmp_path_factory.mktemp("shop")
+    with serving(f"{folder}/l.db") as api:
+        made = stock(folder, f"{folder}/l.db", api)
+    with Process(f"{folder}/l.db", "--quiet") as server:
+        yield server, made
+
+
+@pytest.fixture
+def shop(stocked: tuple[Process, Stock], browser: Any) -> Iterator[Shop]:  # noqa: F811
+    made = Shop(stocked[0], browser)
+    made.stock = stocked[1]
+    yield made
+    made.quiet()
+
+
+def all_pages(shop: Shop) -> list[str]:
+    found = shop.stock
+    return [
+        "/decisions",
+        *(f"/decisions/{digest}" for digest in (found.promoted, found.rejected, found.too_few, found.exam_gate, found.schema_gate)),
+        "/compare",
+        "/compare?candidate=faq%402&baseline=faq%401",
+        "/exams",
+        *(f"/exams/{digest}" for digest in (found.exam, found.regression)),
+        "/judges",
+        *(f"/judges/{digest}" for digest in (found.card, found.old_card)),
+        "/schemas",
+        "/schemas/beewatch",
+        "/schemas/poison",
+        "/schemas/city-bees?kind=selection",
+        f"/schemas/{found.report}",
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_none_of_these_pages_violates_accessibility_in_light_or_dark(shop: Shop, scheme: str) -> None:
+    for path in all_pages(shop):
+        page = shop.open(path, color_scheme=scheme)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        draw_all(page)
+        found = Axe().run(page).response["violations"]
+        assert [(path, one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
+        page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_each_of_these_pages_fits_a_phone(shop: Shop, width: int) -> None:
+    for path in all_pages(shop):
+        page = shop.open(path, viewport={"width": width, "height": 800})
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        draw_all(page)
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width, path
+        page.context.close()
+
+
+def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(shop: Shop) -> None:
+    for path in (f"/decisions/{shop.stock.promoted}", "/compare?candidate=faq%402&baseline=faq%401"):
+        shots = []
+        for scheme in ("light", "dark"):
+            page = shop.open(path, color_scheme=scheme)
+            draw_all(page)
+            shots.append(page.locator(".picture").first.screenshot())
+            page.context.close()
+        assert shots[0] != shots[1]
+
+
+def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_back_button(shop: Shop) -> None:
+    page = shop.open("/")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Decisions").click()
+    page.get_by_label("Outcome").select_option("reject")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(r"outcome=reject"))
+    rows = page.locator("table.runs tbody tr")
+    expect(rows).to_have_count(1)
+    rows.first.get_by_role("link").click()
+    expect(page.locator(".outcome").first).to_contain_text("Reject")
+    expect(page.locator(".outcome").first).to_be_in_viewport()
+    expect(page.locator(".verdict").first).to_contain_text("5 of 40 samples fail a gate")
+    evidence = page.locator("table.rules details").first
+    evidence.locator("summary").click()
+    expect(evidence.get_by_text("Newly failing count")).to_be_visible()
+    draw_all(page)
+    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Got worse").click()
+    expect(page.get_by_role("heading", name="Got worse")).to_be_in_viewport()
+    page.locator("#worse tbody a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("faq-3-")
+    page.go_back()
+    page.go_back()
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"outcome=reject"))
+    page.get_by_role("link", name="Clear").click()
+    expect(rows).to_have_count(5)
+
+
+def test_two_sets_are_chosen_and_compared_without_javascript(shop: Shop) -> None:
+    page = shop.open("/compare", java_script_enabled=False)
+    page.get_by_label("Candidate").select_option("faq@3")
+    page.get_by_label("Baseline").select_option("baseline:production")
+    page.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile(r"candidate=faq%403&baseline=baseline%3Aproduction"))
+    expect(page.locator(".outcome").first).to_contain_text("Reject")
+    page.get_by_label("Candidate").select_option("faq@2")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".outcome").first).to_contain_text("Promote")
+    page.go_back()
+    expect(page.locator(".outcome").first).to_contain_text("Reject")
+
+
+def test_what_cannot_be_compared_says_why_beside_the_form(shop: Shop) -> None:
+    page = shop.open("/compare?candidate=faq%402&baseline=faq%401&dataset=none%401", expected=("422",))
+    expect(page.get_by_role("alert")).to_contain_text("none is stored of this set")
+    assert page.get_by_label("Dataset").input_value() == "none@1"
+    assert [(one["id"], one["impact"]) for one in Axe().run(page).response["violations"]] == []
+
+
+@pytest.mark.req("C-016", "C-017")
+def test_an_exam_is_read_by_its_bars_which_a_link_makes_raw_and_its_patterns(shop: Shop) -> None:
+    page = shop.open("/exams")
+    page.locator("table.runs tbody tr", has_text="0.5250").get_by_role("link").click()
+    expect(page.locator(".outcome").first).to_contain_text("The hard gate does not hold")
+    draw_all(page)
+    bars = page.locator("#axes .picture img")
+    assert "/axes.svg" in str(bars.get_attribute("src"))
+    weighted = bars.screenshot()
+    page.get_by_role("link", name="Show them raw").click()
+    expect(page).to_have_url(re.compile(r"bars=raw$"))
+    draw_all(page)
+    assert "/axes-raw.svg" in str(bars.get_attribute("src"))
+    assert bars.screenshot() != weighted
+    page.get_by_role("link", name="Show them weighted").click()
+    expect(page).not_to_have_url(re.compile("bars"))
+    expect(page.get_by_role("row", name=re.compile("verb_zero"))).to_contain_text("seen")
+    expect(page.get_by_role("row", name=re.compile("outlier_item"))).to_contain_text("not seen")
+    page.locator("#axes figure summary").click()
+    expect(page.locator("#axes figure table")).to_contain_text("spanish_gloss")
+    page.get_by_text("Every result of this exam").click()
+    page.locator("#history details").last.get_by_role("link").nth(1).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("capstone 1")
+
+
+def test_a_judge_is_asked_whether_it_may_gate_and_why_not(shop: Shop) -> None:
+    page = shop.open("/judges")
+    expect(page.locator("table.runs tbody tr", has_text="judge-2")).to_contain_text("may not gate")
+    page.get_by_role("link", name="judge-1").first.click()
+    expect(page.locator(".outcome")).to_contain_text("May gate under workflow-judged@1")
+    draw_all(page)
+    assert page.locator(".picture img").count() == 4
+    page.locator("#drift table.scroll a, #drift td a, #drift th a").last.click()
+    expect(page.locator(".outcome")).to_contain_text("May not gate")
+    page.get_by_role("alert").or_(page.locator(".note")).get_by_role("link").click()
+    expect(page.locator(".outcome")).to_contain_text("May gate")
+
+
+def test_a_tree_of_schemas_is_walked_from_the_list_to_an_answer(shop: Shop) -> None:
+    page = shop.open("/schemas")
+    page.get_by_role("link", name="beewatch", exact=True).click()
+    expect(page.locator(".outcome")).to_contain_text("partial")
+    row = page.get_by_role("row", name=re.compile("^getWeight"))
+    expect(row).to_contain_text("graded")
+    row.get_by_role("link", name="2 gradings").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Grading of beewatch.getWeight")
+    expect(page.locator("#answers")).to_contain_text("It says what it returns.")
+    page.locator("#related a").first.click()
+    page.goto(f"{shop.base}/schemas/city-bees?kind=selection")
+    page.get_by_role("link", name="hive0.scales").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Namespace hive0")
+
+
+def test_a_decision_is_read_by_keyboard_alone(shop: Shop) -> None:
+    page = shop.open(f"/decisions/{shop.stock.rejected}")
+    order = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        what = page.evaluate(
+            "[document.activeElement.tagName, document.activeElement.textContent.trim(), getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        order.append(what)
+        assert what[2] != "none", what
+        if what[0] == "SUMMARY" and what[1] == "Evidence":
+            break
+    assert order[0][1] == "Skip to the content"
+    names = [one[1] for one in order]
+    assert names.index("Decisions") < names.index("Rules") < len(names) - 1
+    page.keyboard.press("Enter")
+    expect(page.locator("table.rules details").first).to_have_attribute("open", "")
