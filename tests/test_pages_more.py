@@ -17,11 +17,14 @@ from assay.judging.card import make_card
 from assay.reports import drawing
 from assay.server.pages import compare, decision_pairs, layout
 from assay.store.drafts import draft
+from postgres import ledger_url, postgres_url
 from serving import Api, serving
 from stocked import Stock, answers, card, commands, exam, faq, newest, stock, write
 from test_pages import HTML, SCRIPT, Markup
 from test_schema_protocol import put, schema, tool
 from test_schema_tree_cli import IMPORTED, LATER, WEIGHT, envelope, record
+
+__all__ = ["ledger_url", "postgres_url"]
 
 
 class Shop(Api):
@@ -315,13 +318,26 @@ def test_a_sample_that_a_side_lost_is_named_and_what_it_counts_as(empty: Api) ->
 
 def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop: Shop) -> None:
     found = get(shop, f"/decisions/{shop.stock.exam_gate}")
-    for words in ("not passed under exam@1", "Capstone score", "Drop on the regression set", "blocks", "only warns", "p50_latency_ms", "a drop of 0.15"):
+    for words in ("Not passed under exam@1", "Capstone score", "Drop on the regression set", "blocks", "only warns", "p50_latency_ms", "a drop of 0.15"):
         assert words in found.text
     assert sum(href.startswith("/exams/sha256:") for href in found.links()) == 3
     found = get(shop, f"/decisions/{shop.stock.schema_gate}")
     for words in ("not passed under flowmcp@1", "beewatch.scales", "beewatch (namespaceAggregate)", "primitives", "✗ violated", "? could not be judged"):
         assert words in found.text
     assert any(href.startswith("/schemas/sha256:") for href in found.links())
+
+
+def test_decisions_and_comparisons_read_the_same_on_every_database(ledger_url: str) -> None:
+    with serving(ledger_url) as api:
+        api.post("/runs", faq(1, 31))
+        api.post("/runs", faq(2, 31))
+        sides = {name: {"filter": {"workflow": "faq", "workflow_version": version}} for name, version in (("candidate", "2"), ("baseline", "1"))}
+        posted = api.post("/decisions", sides).json()
+        assert "faq 2 against faq 1" in get(api, "/decisions?outcome=promote").text
+        assert "31 pairs" in get(api, f"/decisions/{posted['digest']}").text
+        assert posted["decision"]["digests"]["decision"] in str(get(api, "/compare?candidate=faq%402&baseline=faq%401").tags)
+        graded = api.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()["digest"]
+        assert "The hard gate holds" in get(api, f"/exams/{graded}").text
 
 
 # --- compare --------------------------------------------------------------------------------------------------------------------------------
@@ -566,7 +582,7 @@ def test_the_list_of_schemas_has_each_namespace_and_selection_once_as_it_stands_
     found = get(shop, "/schemas")
     links = [href for href in found.links() if href.startswith("/schemas/") and "sha256" not in href]
     assert links == ["/schemas/beewatch", *(f"/schemas/hive{number}" for number in range(5)), "/schemas/poison", "/schemas/city-bees?kind=selection"]
-    for words in ("? partial", "✗ rejected", "Reports of the file protocol", "beewatch/scales", "raw grade A, capped", "tool schemas, flowmcp@1"):
+    for words in ("◐ partial", "✗ rejected", "Reports of the file protocol", "beewatch/scales", "raw grade A, capped", "tool schemas, flowmcp@1"):
         assert words in found.text
 
 
@@ -577,7 +593,7 @@ def test_a_namespace_is_a_tree_with_status_grades_caps_blockers_and_history(shop
     assert aggregate[0] == "✓ stable"
     assert aggregate[1] == "B tool schemas, gradingSystem/1.0.0raw grade A, capped"
     assert aggregate[2:4] == ["5.000", "autonomous, at best B"]
-    assert rows["getWeight tool"][0:2] == ["? graded", "D tool schemas, gradingSystem/1.0.0"]
+    assert rows["getWeight tool"][0:2] == ["◐ graded", "D tool schemas, gradingSystem/1.0.0"]
     assert rows["getWeight tool"][-1] == "2 gradings"
     assert rows["getHeat tool"][0] == "✗ blocked"
     assert rows["scales schema, with its tools"][0] == "✗ blocked"

@@ -122,12 +122,12 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
 
 def test_two_sets_are_chosen_and_compared_without_javascript(shop: Shop) -> None:
     page = shop.open("/compare", java_script_enabled=False)
-    page.get_by_label("Candidate").select_option("faq@3")
-    page.get_by_label("Baseline").select_option("baseline:production")
+    page.get_by_label("Candidate", exact=True).select_option("faq@3")
+    page.get_by_label("Baseline", exact=True).select_option("baseline:production")
     page.get_by_role("button", name="Compare").click()
     expect(page).to_have_url(re.compile(r"candidate=faq%403&baseline=baseline%3Aproduction"))
     expect(page.locator(".outcome").first).to_contain_text("Reject")
-    page.get_by_label("Candidate").select_option("faq@2")
+    page.get_by_label("Candidate", exact=True).select_option("faq@2")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".outcome").first).to_contain_text("Promote")
     page.go_back()

@@ -156,7 +156,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     schema = decision.get("schema")
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS).get(item.seq, {})
     line = _line(_said(item.body or b"{}"), sides)
-    told = _stored(item)
+    told = _stored(item, replayed=schema == RELEASE)
     if schema == RELEASE:
         pairs = pairs_of(services, principal.project, item, decision)
         body = parts.body(decision, pairs, address("charts", "decisions", digest))
@@ -169,7 +169,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     return page(request, line.name[:200], *body, told, nav="/decisions")
 
 
-def _stored(item: Item) -> Html:
+def _stored(item: Item, *, replayed: bool) -> Html:
     whole = link("The whole record", address("api", "v1", "records", item.digest))
     again = tag("code", f"assay replay {item.digest}")
     pairs = [
@@ -177,7 +177,7 @@ def _stored(item: Item) -> Html:
         ("Decided", when(item.created_at)),
         ("By", say(item.author, "not stated")),
         ("All of it", whole),
-        ("Made again from its evidence with", again),
+        *([("Made again from its evidence with", again)] if replayed else []),
     ]
     return section("Record", facts(pairs, kind="small"), id="record")
 

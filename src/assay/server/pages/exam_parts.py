@@ -100,7 +100,7 @@ def _held(holds: bool) -> Html:
 
 
 def _soft(soft: Soft) -> list[str]:
-    said = verdict("undetermined", "not measured") if soft.warn is None else verdict("warns") if soft.warn else verdict("holds")
+    said = verdict("undetermined", "not measured") if soft.warn is None else verdict("stale", "warns") if soft.warn else verdict("holds")
     value = join(["value ", say(soft.value, "none"), ", limit ", say(soft.limit), *([": ", soft.reason] if soft.reason else [])])
     return [join(["Soft gate ", tag("code", soft.id)]), said, "only warns", value]
 

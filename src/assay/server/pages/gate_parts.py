@@ -24,6 +24,10 @@ def _head(outcome: Html, policy: Any, reasons: Sequence[str]) -> Html:
     return tag("div", tag("p", outcome, " ", under, class_="outcome"), why, class_="decided")
 
 
+def _passed(passed: Any) -> Html:
+    return verdict("passed", "Passed") if passed is True else verdict("not passed", "Not passed")
+
+
 # --- exams ----------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -73,7 +77,7 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[H
     ]
     for soft in rows_of(decision.get("soft")):
         warn = soft.get("warn")
-        said = verdict("undetermined", "not measured") if warn is None else verdict("warns") if warn is True else verdict("holds")
+        said = verdict("undetermined", "not measured") if warn is None else verdict("stale", "warns") if warn is True else verdict("holds")
         value = join(
             ["value ", say(soft.get("value"), "none"), ", limit ", say(soft.get("limit")), *([": ", str(soft["reason"])] if soft.get("reason") else [])]
         )
@@ -89,7 +93,7 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[H
     changes = [(words(axis), say(change)) for axis, change in axes.items()]
     notes = texts(decision.get("notes"))
     return [
-        _head(verdict("passed" if decision.get("passed") is True else "not passed"), decision.get("policy"), texts(decision.get("reasons"))),
+        _head(_passed(decision.get("passed")), decision.get("policy"), texts(decision.get("reasons"))),
         section("Gates", table("Gates of the exam", ("Gate", "Verdict", "It", Column("Found", "wide")), rows, kind="stack"), id="rules"),
         *([section("Change of each axis against the baseline", facts(changes), id="axes")] if changes else []),
         *([section("To be known", tag("ul", *(tag("li", one) for one in notes)), id="notes")] if notes else []),
@@ -145,7 +149,7 @@ def _rests_on(services: Services, project: str, item: Item, path: str, decision:
         for one in links
         if one.relation in told and one.source and one.target == item.digest
     ]
-    systems = [(words(key), short(value)) for key, value in mapped(decision.get("digests")).items()]
+    systems = [(f"Digest of the {words(key).lower()}", short(value)) for key, value in mapped(decision.get("digests")).items()]
     versions = [
         ("Scoring system", say(decision.get("scoringSystem"))),
         ("Grading system", say(decision.get("gradingSystem"))),

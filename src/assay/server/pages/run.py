@@ -40,6 +40,8 @@ PAGE_OF = {
     "card": "judges",
     "audit": "judges",
     "calibration": "judges",
+    "index": "schemas",
+    "entry": "schemas",
 }
 """Where records of a kind are shown; others are shown by the API."""
 RELATIONS = {

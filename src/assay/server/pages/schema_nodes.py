@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 FAMILY = "tool schemas"
 _LOOKS = {
-    **dict.fromkeys(("operational", "stable"), "passed"),
-    **dict.fromkeys(("partial", "graded"), "undetermined"),
-    "pending": "queued",
+    **dict.fromkeys(("operational", "stable"), ("✓", "good")),
+    **dict.fromkeys(("partial", "graded"), ("◐", "open")),
+    "pending": ("…", "busy"),
 }
 MEANING = {
     "operational": "every node is stable",
@@ -61,7 +61,8 @@ class Entry(NamedTuple):
 
 def standing(word: Any) -> Html:
     """The status of a node or a whole, as a sign and its word. One that is unknown looks bad."""
-    return verdict(_LOOKS.get(str(word), str(word or "not stated")), str(word or "not stated"))
+    sign, look = _LOOKS.get(str(word), ("✗", "bad"))
+    return tag("span", tag("span", sign, aria_hidden="true", class_="sign"), f" {word or 'not stated'}", class_=look)
 
 
 def graded(grade: Any, system: Any) -> Html:
@@ -146,7 +147,8 @@ def stale(row: Row, entry: Entry | None, now: datetime) -> list[Html]:
         said.append(verdict("undetermined", "the age of its answers cannot be told"))
         old = []
     if old:
-        said.append(join([verdict("stale", f"{len(old)} answer{'s' if len(old) != 1 else ''} too old by now"), tag("small", f": {old[0]}")]))
+        n = len({one.partition(":")[0].rpartition(" ")[2] for one in old})  # the questions that the notes name
+        said.append(join([verdict("stale", f"{n} answer{'s' if n != 1 else ''} too old by now"), tag("small", f": {old[0]}")]))
     return said
 
 

@@ -225,7 +225,7 @@ def _page(request: Request, services: Services, project: str, item: Item, *, sho
             table("Nodes", NODES, rows, absent="The index has no nodes.", kind="stack tree"),
             *([tag("p", f"The first {MAX_NODES} of {len(nodes):,} nodes.", class_="hint")] if len(nodes) > MAX_NODES else []),
             id="tree",
-            hint="A node is pending, blocked, graded, stable or rejected; stable from B on. The raw grade is the one before the tier's cap.",
+            hint="A node is pending, blocked, graded, stable or rejected. The raw grade is the one before the tier's cap.",
         ),
         _lock(index),
         _history(entries, system),
