@@ -345,7 +345,7 @@ def test_a_verb_that_cannot_store_does_not_pass_and_says_why(assay: Any, inputs:
     assert assay(*VERBS[verb], "--store", "l.db", "--project", "../x").code == 3
 
 
-@pytest.mark.parametrize("verb", ["gate", "exam grade", "judge calibrate"])
+@pytest.mark.parametrize("verb", ["gate", "exam grade"])
 def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any, inputs: Path, verb: str) -> None:
     with open_ledger(f"{inputs}/l.db"):
         pass
@@ -378,16 +378,16 @@ def test_an_input_at_fault_stores_nothing(assay: Any, inputs: Path) -> None:
 
 
 def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(assay: Any, tmp_path: Path) -> None:
-    put_sides(tmp_path, 1500)
+    put_sides(tmp_path, 600)
     draw = random.Random(7)
     command = [sys.executable, "-m", "assay", *GATE, "--store", "l.db"]
-    began = time.monotonic()
-    subprocess.run([*command[:-1], "other.db"], cwd=tmp_path, capture_output=True, check=False)
-    whole = time.monotonic() - began
+    ledger = tmp_path / "l.db-wal"
     reached = 0
-    for _ in range(6):
+    for _ in range(4):
         started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(whole * draw.uniform(0.5, 0.98))
+        while started.poll() is None and (ledger.stat().st_size if ledger.exists() else 0) < 200_000:
+            time.sleep(0.002)  # what a transaction writes goes there first
+        time.sleep(draw.uniform(0, 0.1))
         started.send_signal(signal.SIGKILL)
         started.wait()
         if (tmp_path / "l.db").exists():
@@ -395,7 +395,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(ass
             assert (checked.code, checked.json()["clean"] if checked.code == 0 else checked.err) == (0, True)
             reached += checked.json()["records"] > 0
     assert assay(*GATE, "--store", "l.db").code == 0
-    assert assay("verify", "--db", "l.db", "--json").json()["records"] == 9001
+    assert assay("verify", "--db", "l.db", "--json").json()["records"] == 3601
     assert reached, "no kill came while it stored"
 
 
