@@ -644,3 +644,11 @@ def test_a_workflow_with_a_neighbour_module_finds_it(tmp_path: Path) -> None:
     assert run["outputs"] == {"answer": "hello"}
     assert str(tmp_path) in sys.path
     sys.path.remove(str(tmp_path))
+
+
+def test_a_declared_tool_is_held_to_its_schema_whatever_the_workflow_says(tmp_path: Path) -> None:
+    code = "def answer(i, record):\n  for name in ('kept', 'broken', 'unusable'):\n    record.tool(name, {'q': 1}, valid=True)\n"
+    code += "  record.tool('kept', {'q': 1}, valid=False)\n  return {'answer': 1}"
+    schemas = {"kept": {}, "broken": {"required": ["x"]}, "unusable": {"type": 7}}
+    (run,) = ran(tmp_path, code, tools=[{"name": name, "parameters": schema} for name, schema in schemas.items()])
+    assert [call["valid"] for call in run["tool_calls"]] == [True, False, None, False]

@@ -125,3 +125,38 @@ def test_a_frame_comes_out_as_it_went_in_however_it_is_cut() -> None:
         buffer.append(byte)
         found += frames(buffer)
     assert [frame(None)[:4], len(found), len(buffer)] == [b"\0\0\0\1", 2, 0]
+
+
+def test_an_answer_that_comes_late_from_a_process_that_has_ended_is_nobodys() -> None:
+    import asyncio
+
+    from assay.server.grading import Posted
+    from assay.server.side import Answer, Asked, SideGrader
+
+    class Closed(asyncio.SubprocessTransport):
+        def close(self) -> None: ...
+
+        def get_pipe_transport(self, fd: int) -> None: ...
+
+    def answer(number: int, name: str) -> bytes:
+        return frame([Answer(number, Posted(name, "A", [], 0))])
+
+    async def told() -> list[Any]:
+        side = SideGrader(Settings(), Log(io.BytesIO()))
+        side._loop = asyncio.get_running_loop()
+        side._ending = True  # nothing is started again here
+        side._transport, side._ready = Closed(), True
+        first = asyncio.ensure_future(side.grade(Asked(b"1", None, "workflow", None, None)))
+        await asyncio.sleep(0)
+        side._asked.clear()
+        side.process_exited()
+        side.pipe_data_received(1, answer(1, "first"))  # its last words, after its end
+        ready_after_the_end = side._ready
+        side._transport, side._ready = Closed(), True
+        second = asyncio.ensure_future(side.grade(Asked(b"2", None, "workflow", None, None)))
+        await asyncio.sleep(0)
+        side._asked.clear()
+        side.pipe_data_received(1, answer(1, "first") + answer(2, "second"))
+        return [ready_after_the_end, await first, (await second).run_id]
+
+    assert asyncio.run(told()) == [False, None, "second"]

@@ -21,7 +21,7 @@ from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
 from assay.errors import UsageError
-from assay.files import Document, atomic_write, parse_line, read_json
+from assay.files import Document, atomic_write, parse_json, read_json
 from assay.reports.documents import FORMATS, pretty
 
 if TYPE_CHECKING:
@@ -227,10 +227,7 @@ def _graded(work: list[Work], journal: Journal, ready: dict[str, Piece | list[Fa
     for number, one in enumerate(work, 1):
         piece = ready.pop(one.run_id, None)
         if piece is None:
-            parsed = parse_line(journal.run(one.run_id), evidence, number)
-            if parsed is None:
-                continue
-            piece = worker.document(parsed)
+            piece = worker.document(Document(parse_json(journal.run(one.run_id)), evidence, number))
         yield piece
 
 

@@ -73,23 +73,24 @@ class Recorder:
     def tool(self, name: str, arguments: Any = None, *, step: str | None = None, valid: bool | None = None, error: str | None = None) -> None:
         """A tool was called. Where the workflow declares the tool, its arguments are checked here; a call that its own caller found invalid stays so."""
         arguments = json_of(arguments, "the arguments of a tool call")
-        checked = self._check(name, arguments) if self._check is not None else None
-        verdict = checked if valid is None or checked is False else valid
+        verdict = valid
+        if self._check is not None and valid is not False:
+            verdict = self._check(name, arguments)  # a declared tool is held to its schema, whatever the workflow says of its call
         call: dict[str, Any] = {"name": text_of(name, "a tool's name"), "step": step, "arguments": arguments, "valid": verdict, "error": error}
         with self._lock:
             self._calls.append({key: value for key, value in call.items() if value is not None or key == "valid"})
             self._seen.add("tool_calls")
 
-    def handoff(self, source: str, to: str, *, expected: str | None = None) -> None:
-        """One agent passed the work to another."""
-        made = {"from": text_of(source, "an agent's name"), "to": text_of(to, "an agent's name"), **({} if expected is None else {"expected": expected})}
+    def handoff(self, source: str, to: str) -> None:
+        """One agent passed the work to another. Whether it was the right one is for others to say."""
+        made = {"from": text_of(source, "an agent's name"), "to": text_of(to, "an agent's name")}
         with self._lock:
             self._handoffs.append(made)
             self._seen.add("handoffs")
 
-    def retrieved(self, id: str, text: str | None = None, *, rank: int | None = None, relevant: bool | None = None) -> None:
-        """A passage that the workflow found and used."""
-        made = {"id": text_of(id, "a passage's id"), "text": text, "rank": rank, "relevant": relevant}
+    def retrieved(self, id: str, text: str | None = None, *, rank: int | None = None) -> None:
+        """A passage that the workflow found and used. Whether it is relevant is for others to say."""
+        made = {"id": text_of(id, "a passage's id"), "text": text, "rank": rank}
         with self._lock:
             self._retrieved.append({key: value for key, value in made.items() if value is not None})
             self._seen.add("retrieval")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -40,10 +40,19 @@ class Asked(NamedTuple):
     policy: str
     profile: str | None
     rubric: str | None
+    number: int = 0
+    """Its own, and never used again: an answer that comes late, from a process that has ended, is nobody's."""
+
+
+class Answer(NamedTuple):
+    """What became of one body; None where the process that answers must do it itself."""
+
+    number: int
+    posted: Posted | None
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=bytes).encode
-_answers = msgspec.msgpack.Decoder(list[Posted | None]).decode
+_answers = msgspec.msgpack.Decoder(list[Answer]).decode
 
 
 def frame(value: Any) -> bytes:
@@ -77,7 +86,8 @@ class SideGrader(asyncio.SubprocessProtocol):
         self._log = log
         self._buffer = bytearray()
         self._asked: list[Asked] = []
-        self._waiting: deque[asyncio.Future[Posted | None]] = deque()
+        self._waiting: dict[int, asyncio.Future[Posted | None]] = {}
+        self._numbers = count(1)
         self._transport: asyncio.SubprocessTransport | None = None
         self._gone = asyncio.Event()
         self._ready = False
@@ -115,8 +125,9 @@ class SideGrader(asyncio.SubprocessProtocol):
         told: asyncio.Future[Posted | None] = self._loop.create_future()
         if not self._asked:
             self._loop.call_soon(self._send)  # what comes in the same turn of the loop goes in one frame
-        self._asked.append(asked)
-        self._waiting.append(told)
+        number = next(self._numbers)
+        self._asked.append(asked._replace(number=number))
+        self._waiting[number] = told
         return await told
 
     def _send(self) -> None:
@@ -130,14 +141,16 @@ class SideGrader(asyncio.SubprocessProtocol):
             pipe.write(data)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Hand the answers to those who wait, in the order in which they asked."""
+        """Hand each answer to the one who asked for it."""
+        if self._transport is None:
+            return  # the last words of a process that has ended: whoever waited was told to do without
         self._buffer += data
         for found in frames(self._buffer):
             self._ready = True
             for answer in _answers(found):
-                told = self._waiting.popleft()
-                if not told.done():
-                    told.set_result(answer)
+                told = self._waiting.pop(answer.number, None)
+                if told is not None and not told.done():
+                    told.set_result(answer.posted)
 
     def process_exited(self) -> None:
         """The process has ended: whoever waits is told to do without, and it is started again."""
@@ -148,8 +161,8 @@ class SideGrader(asyncio.SubprocessProtocol):
         self._gone.set()
         self._buffer.clear()
         self._asked.clear()
-        while self._waiting:
-            told = self._waiting.popleft()
+        waiting, self._waiting = self._waiting, {}
+        for told in waiting.values():
             if not told.done():
                 told.set_result(None)
         if not self._ending:

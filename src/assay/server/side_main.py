@@ -13,7 +13,7 @@ import msgspec
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.server.grading import Posted, make, read_body
-from assay.server.side import Asked, Setup, frame, frames
+from assay.server.side import Answer, Asked, Setup, frame, frames
 
 TOGETHER = 8
 """Answers that go back in one frame."""
@@ -40,9 +40,9 @@ def main() -> None:
                 shelf = _shelf(msgspec.msgpack.decode(found, type=Setup))
                 _write(sink, frame([]))
                 continue
-            made: list[Posted | None] = []
+            made: list[Answer] = []
             for one in _asked(found):
-                made.append(_grade(one, shelf, graders))
+                made.append(Answer(one.number, _grade(one, shelf, graders)))
                 if len(made) == TOGETHER:
                     _write(sink, frame(made))
                     made = []
