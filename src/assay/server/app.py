@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from assay.server.logs import Log
 
 PREFIX = "/api/v1"
-SWITCH_S = 0.001
+SWITCH_S = 0.0005
 """How long the thread that stores waits for the interpreter's lock while requests are worked on; it needs it some twenty times for a commit."""
 
 

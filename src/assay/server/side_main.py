@@ -10,14 +10,18 @@ from contextlib import suppress
 
 import msgspec
 
+from assay.errors import AssayError
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
-from assay.server.grading import Posted, make, read_body
+from assay.server.grading import make_many
 from assay.server.side import Answer, Asked, Setup, frame, frames
 
-TOGETHER = 8
-"""Answers that go back in one frame."""
+TOGETHER = 16
+"""Bodies that are graded together, and answered in one frame."""
 _PIPE = 1024 * 1024
+
+Names = tuple[str, str | None, str | None]
+"""Policy, profile and rubric."""
 
 
 def main() -> None:
@@ -31,8 +35,9 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     buffer = bytearray()
-    graders: dict[tuple[str, str | None, str | None], Grader] = {}
+    graders: dict[Names, Grader] = {}
     shelf: Shelf | None = None
+    waiting: list[Asked] = []
     while data := os.read(source, _PIPE):
         buffer += data
         for found in frames(buffer):
@@ -40,14 +45,11 @@ def main() -> None:
                 shelf = _shelf(msgspec.msgpack.decode(found, type=Setup))
                 _write(sink, frame([]))
                 continue
-            made: list[Answer] = []
-            for one in _asked(found):
-                made.append(Answer(one.number, _grade(one, shelf, graders)))
-                if len(made) == TOGETHER:
-                    _write(sink, frame(made))
-                    made = []
-            if made:
-                _write(sink, frame(made))
+            waiting += _asked(found)
+        while waiting:
+            n = _alike(waiting)
+            _write(sink, frame(_grade(waiting[:n], shelf, graders)))
+            del waiting[:n]
 
 
 _asked = msgspec.msgpack.Decoder(list[Asked]).decode
@@ -57,15 +59,23 @@ def _shelf(setup: Setup) -> Shelf:
     return Shelf(setup.library) if setup.library else Shelf()
 
 
-def _grade(asked: Asked, shelf: Shelf, graders: dict[tuple[str, str | None, str | None], Grader]) -> Posted | None:
-    names = (asked.policy, asked.profile, asked.rubric)
+def _alike(asked: list[Asked]) -> int:
+    """How many at the start are to be graded in the same way for the same author."""
+    first = asked[0][1:-1]
+    return next((place for place, one in enumerate(asked[:TOGETHER]) if one[1:-1] != first), min(TOGETHER, len(asked)))
+
+
+def _grade(asked: list[Asked], shelf: Shelf | None, graders: dict[Names, Grader]) -> list[Answer]:
+    _, author, policy, profile, rubric, _ = asked[0]
     try:
-        grader = graders.get(names)
+        grader = graders.get((policy, profile, rubric))
         if grader is None:
-            grader = graders[names] = Grader(shelf, policy=asked.policy, profile=asked.profile, rubric=asked.rubric)
-        return make(read_body(asked.body), grader, author=asked.author).posted
-    except Exception:  # the process that answers does it again, and says what is wrong
-        return None
+            assert shelf is not None
+            grader = graders[policy, profile, rubric] = Grader(shelf, policy=policy, profile=profile, rubric=rubric)
+    except AssayError:  # the process that answers finds the same, and says it
+        return [Answer(one.number, None) for one in asked]
+    made = make_many([one.body for one in asked], grader, author=author)
+    return [Answer(one.number, posted) for one, posted in zip(asked, made, strict=True)]
 
 
 def _write(sink: int, data: bytes) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_BATCH = 600
 """Records in one transaction: more would make the others wait too long."""
-GATHER_S = 0.01
+GATHER_S = 0.006
 """How long the first request of a batch may wait for others."""
 MAX_WAITING = 30_000
 """Records that may wait to be stored; then clients are asked to come again."""

@@ -201,12 +201,16 @@ def graded_drafts(
     """
     body = body_of(evidence)
     kind = "run" if isinstance(evidence, Run) else "scorecard" if isinstance(evidence, Scorecard) else _kind_of(body)
-    made = [draft(body, kind=kind, author=author, reason=reason)]
+    made = draft(body, kind=kind, author=author, reason=reason)
     card = draft(scorecard, kind="scorecard", author=author, reason=reason)
-    if card.digest != made[0].digest:
-        made.append(card._replace(links=(Link("evidence_of", card.name, made[0].name),)))
-    made.append(draft(grade, kind="grade", author=author, reason=reason, links=(Link("graded_from", card.name), *links)))
-    return made
+    return tied(made, card, draft(grade, kind="grade", author=author, reason=reason, links=links))
+
+
+def tied(evidence: Draft, card: Draft, grade: Draft) -> list[Draft]:
+    """The drafts of a grade with the links between them, before its others."""
+    source = Link("graded_from", card.name)
+    made = [] if card.digest == evidence.digest else [card._replace(links=(Link("evidence_of", source.target, evidence.name),))]
+    return [evidence, *made, grade._replace(links=(source, *grade.links))]
 
 
 def _kind_of(body: Body) -> str:

@@ -5,6 +5,7 @@ Everything here runs under the lock of the project's head, so that the order of 
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,14 +13,14 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, TextClause, and_, bindparam, select, text, update
+from sqlalchemy import Connection, Table, and_, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from assay.errors import InputError
 from assay.store import names
 from assay.store import tables as t
 from assay.store.chain import Edge, genesis, next_chain
-from assay.store.drafts import EVIDENCE, KINDS, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
+from assay.store.drafts import EVIDENCE, LINKS_SCHEMA, TOMBSTONE_SCHEMA, Draft, Stored, Tombstone, digest_bytes, digest_text, draft
 
 _CHUNK = 400
 """Digests asked for at once; SQLite takes a thousand and some."""
@@ -147,22 +148,33 @@ class _Batch:
         for table, rows in self.rows.items():
             if rows:
                 insert_rows(connection, table, rows)
-        connection.execute(_ADD_COUNTS[len(self.counts)], _named([(self.project, kind, n) for kind, n in sorted(self.counts.items())]))
         self.names.write(connection, self.project)
-        connection.execute(_MOVE_HEAD, {"project": self.project, "seq": self.seq, "chain": self.chain})
+        counted = [(self.project, kind, n) for kind, n in sorted(self.counts.items())]
+        dialect = connection.dialect.name
+        _straight(connection, _adding(dialect, len(counted)), tuple(chain.from_iterable(counted)))
+        _straight(connection, _MOVE_HEAD.replace("?", _MARK[dialect]), (self.seq, self.chain, self.project))
 
 
-def _adding(n: int) -> TextClause:
-    rows = ", ".join(f"(:v{place}_0, :v{place}_1, :v{place}_2)" for place in range(n))
-    return text(f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n")  # noqa: S608  # names only
+_MARK = {"sqlite": "?", "postgresql": "%s"}
+_MOVE_HEAD = "UPDATE heads SET seq = ?, chain = ? WHERE project = ?"
+_HEAD = "SELECT seq, chain FROM heads WHERE project = ?"
 
 
-def _named(rows: Iterable[Row]) -> dict[str, Any]:
-    return {f"v{place}_{index}": value for place, row in enumerate(rows) for index, value in enumerate(row)}
+@cache
+def _adding(dialect: str, n: int) -> str:
+    rows = ", ".join([f"({', '.join([_MARK[dialect]] * 3)})"] * n)
+    return f"INSERT INTO counts (project, kind, n) VALUES {rows} ON CONFLICT (project, kind) DO UPDATE SET n = counts.n + excluded.n"  # noqa: S608  # marks only
 
 
-_ADD_COUNTS = {n: _adding(n) for n in range(1, len(KINDS) + 1)}
-_MOVE_HEAD = text("UPDATE heads SET seq = :seq, chain = :chain WHERE project = :project")
+def _straight(connection: Connection, statement: str, values: Row) -> Any:
+    """The cursor of a statement. On SQLite it goes to the driver itself: SQLAlchemy would take longer over it than the database does."""
+    if connection.dialect.name != "sqlite":
+        return connection.exec_driver_sql(statement, values)
+    driver: Any = connection.connection.driver_connection
+    try:
+        return driver.execute(statement, values)
+    except sqlite3.Error as error:  # whoever waits for a database knows only SQLAlchemy's errors
+        raise DBAPIError.instance(statement, None, error, sqlite3.Error, hide_parameters=True, dialect=connection.dialect) from error
 
 
 def moment_text(now: datetime) -> str:
@@ -170,29 +182,37 @@ def moment_text(now: datetime) -> str:
     return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-_HEAD = select(t.heads.c.seq, t.heads.c.chain).where(t.heads.c.project == bindparam("project")).with_for_update()
-_LOOKUP = select(t.records.c.digest, t.records.c.seq, t.records.c.kind, t.records.c.body.is_(None)).where(
-    t.records.c.project == bindparam("project"), t.records.c.digest.in_(bindparam("digests", expanding=True))
-)
-
-
 def lock_head(connection: Connection, project: str) -> Head:
     """The head of a project, locked until the transaction ends; made where there is none."""
-    row = connection.execute(_HEAD, {"project": project}).first()
+    query = _HEAD if connection.dialect.name == "sqlite" else f"{_HEAD.replace('?', '%s')} FOR UPDATE"
+    row = _straight(connection, query, (project,)).fetchone()
     if row is None:
         made = text("INSERT INTO heads (project, seq, chain) VALUES (:project, 0, :chain) ON CONFLICT DO NOTHING")
         connection.execute(made, {"project": project, "chain": genesis(project)})
-        row = connection.execute(_HEAD, {"project": project}).one()
-    return Head(row[0], row[1])
+        row = _straight(connection, query, (project,)).fetchone()
+    return Head(row[0], bytes(row[1]))
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
     """Which of these records there are."""
     found = {}
+    dialect = connection.dialect.name
     for part in parts(sorted(digests)):
-        for digest, seq, kind, forgotten in connection.execute(_LOOKUP, {"project": project, "digests": part}):
-            found[digest] = Known(seq, kind, bool(forgotten))
+        size = next(size for size in _LENGTHS if size >= len(part))
+        asked = (project, *part, *[part[-1]] * (size - len(part)))
+        for digest, seq, kind, forgotten in _straight(connection, _looking(dialect, size), asked).fetchall():
+            found[bytes(digest)] = Known(seq, kind, bool(forgotten))
     return found
+
+
+_LENGTHS = (1, 4, 16, 32, 64, 128, 256, _CHUNK)
+"""How many digests a question holds, some of them twice: a few lengths, so that each is compiled once."""
+
+
+@cache
+def _looking(dialect: str, size: int) -> str:
+    marks = ", ".join([_MARK[dialect]] * size)
+    return f"SELECT digest, seq, kind, body IS NULL FROM records WHERE project = {_MARK[dialect]} AND digest IN ({marks})"  # noqa: S608  # marks only
 
 
 def parts(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -222,7 +242,7 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
         start = 0
         while start < len(rows):
             size = next(size for size in _AT_ONCE if size <= len(rows) - start)
-            connection.exec_driver_sql(_statement(table, dialect, size), tuple(chain.from_iterable(rows[start : start + size])))
+            _straight(connection, _statement(table, dialect, size), tuple(chain.from_iterable(rows[start : start + size])))
             start += size
     elif len(rows) >= _COPY:
         driver: Any = connection.connection.driver_connection
