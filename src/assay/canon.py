@@ -18,9 +18,10 @@ _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
 # What the encoder spells its own way: zeros after the point at the end, an exponent, minus zero, more digits than fit before one.
-_ENDS = (b".0,", b".0}", b".0]")
+_WHOLE = re.compile(rb"\.0(?=[,\]}])")
 _TRAILING = re.compile(rb"\.\d*0(?:[,\]}]|\Z)")
 _EXPONENT = re.compile(rb"E[-+]\d+(?:[,\]}]|\Z)")
+_POWER = re.compile(rb"e-?\d+(?:[,\]}]|\Z)")
 _MINUS_ZERO = re.compile(rb"-0(?:\.0*)?(?:[,\]}]|\Z)")
 _ZEROS = re.compile(rb"\.0+(?=[,\]}]|\Z)")
 _TAIL = re.compile(rb"(\.\d*[1-9])0+(?=[,\]}]|\Z)")
@@ -54,24 +55,28 @@ def _quick(value: object, fast: bytes) -> bytes | None:
     """
     if b"\\" in fast or not fast.isascii() or _EXPONENT.search(fast):
         return None
-    for end in _ENDS:
-        parts = fast.split(end)
-        if len(parts) > 1:
-            quotes = 0
-            for part in parts[:-1]:
-                quotes += part.count(b'"')
-                if quotes & 1:  # it stands in a text, and that stays as it is
-                    return None
-            fast = end[2:].join(parts)
-    return None if _TRAILING.search(fast) or _is_strange(value) else fast
+    parts = _WHOLE.split(fast)
+    if len(parts) > 1:
+        quotes = 0
+        for part in parts[:-1]:
+            quotes += part.count(b'"')
+            if quotes & 1:  # it stands in a text, and that stays as it is
+                return None
+        fast = b"".join(parts)
+    return None if _TRAILING.search(fast) or _is_strange(value, fast) else fast
 
 
-def _is_strange(value: object) -> bool:
+def _is_strange(value: object, fast: bytes) -> bool:
     """Whether a number may be none that is finite, or very large, or very small, or minus zero. Decimals are packed as floats."""
     try:
-        return _STRANGE.search(_pack(value)) is not None
+        packed = _pack(value)
     except (OverflowError, TypeError, ValueError):
         return True
+    if _STRANGE.search(packed) is None:
+        return False
+    # the digits of a quite usual float may look like the beginning of a strange one: then the text tells
+    strange = _NOT_FINITE.search(packed) or _MINUS_ZERO.search(fast) or _POWER.search(fast)
+    return strange is not None or b"0" * 21 in fast.translate(_DIGITS)
 
 
 def _careful(value: object, fast: bytes) -> bytes:
