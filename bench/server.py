@@ -85,13 +85,10 @@ def bodies(n: int, mark: str) -> list[bytes]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of its children so far."""
-    ticks = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            ticks += sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]))
-    ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process and of all that it started, so far."""
+    ticks = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    below = [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(cpu_s, below))
 
 
 async def load(port: int, data: list[bytes], clients: int) -> float:

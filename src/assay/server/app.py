@@ -26,7 +26,7 @@ from assay.server.guard import Guard
 from assay.server.jobs import Worker
 from assay.server.routes import decisions, executions, jobs, library, live, records, runs, system, telemetry
 from assay.server.settings import Settings, from_environment
-from assay.server.side import SideGrader
+from assay.server.side import Side
 from assay.server.state import Services
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ SWITCH_S = 0.0005
 
 
 def create_app(settings: Settings, *, log: Log | None = None, beside: bool = False) -> FastAPI:
-    """A server for one ledger; with `beside` it grades in a process of its own."""
+    """A server for one ledger; with `beside` it grades and stores in processes of their own."""
     services = Services(settings, log=log)
     if beside:
-        services.side = SideGrader(settings, services.log)
+        services.side = Side(settings, services.log)
     executor = Executor(services)
 
     @asynccontextmanager
@@ -146,7 +146,7 @@ def _hear_the_end(services: Services) -> Any:
 def from_parent() -> FastAPI:
     """The application in a worker process, with the settings that its parent left.
 
-    A worker that is alone gets a process beside it, so that grading and answering have a core each; several workers have the cores between them.
+    A worker that is alone gets processes beside it, so that several cores work; several workers have the cores between them.
     """
     gc.freeze()  # what was loaded stays for good, and need not be looked through for garbage
     gc.set_threshold(10_000, 20, 20)

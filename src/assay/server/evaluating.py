@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError
 from assay.files import Document, parse_json
 from assay.server import events
-from assay.server.grading import make, result
+from assay.server.grading import kept, make, result
 from assay.server.problems import Problem
 from assay.store import events as stored_events
 from assay.store.databases import is_away
@@ -82,11 +82,12 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         if not is_away(error):  # else it is still to be graded, when the database is back
             await add(problem_events(run_id, error), state=stored_events.FAILED)
         raise
-    services.graded(made.posted, new=stored[-1].new)
+    found = kept(made.posted, stored)
+    services.graded(found)
     complete = events.evaluation_fields(made.payload, made.grade)
     end: list[Event] = [("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))]
     await add(end, state=stored_events.DONE, digest=made.evidence)
-    return result(made.posted, stored, address="/api/v1/runs")
+    return result(found, address="/api/v1/runs")
 
 
 async def take_up(services: Services, *, since: frozenset[Key] | None = None) -> frozenset[Key]:

@@ -18,7 +18,7 @@ from assay.server import events
 from assay.server.bodies import encode
 from assay.server.child import Child, Ended
 from assay.server.evaluating import evaluate
-from assay.server.grading import make
+from assay.server.grading import kept, make
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
 from assay.store import events as stored_events
@@ -296,10 +296,10 @@ class Work:
     async def _graded(self, batch: Sequence[Over]) -> None:
         services, project = self._services, self._execution.project
         made = await asyncio.to_thread(self._made, batch)
-        kept = iter(await services.writer.put(project, [draft for one in made for draft in one.drafts]))
+        there = iter(await services.writer.put(project, [draft for one in made for draft in one.drafts]))
         told = []
         for over, one in zip(batch, made, strict=True):
-            services.graded(one.posted, new=[next(kept) for _ in one.drafts][-1].new)
+            services.graded(kept(one.posted, [next(there) for _ in one.drafts]))
             begun = {"policy": one.payload["policy"], "profile": one.payload["profile"]}
             fields = {"evaluation_start": begun, "evaluation_complete": events.evaluation_fields(one.payload, one.grade)}
             pair = [(kind, events.event(kind, one.posted.run_id, now_text(), found)) for kind, found in fields.items()]

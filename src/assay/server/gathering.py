@@ -19,7 +19,7 @@ from assay.importers.genai import is_run
 from assay.importers.importer import Named, Wanted
 from assay.importers.otlp import run_of
 from assay.importers.spans import Span
-from assay.server.grading import make
+from assay.server.grading import kept, make
 from assay.server.problems import Problem
 from assay.store import traces as stored
 from assay.store.databases import is_away
@@ -121,7 +121,7 @@ class Gatherer:
                 await self._close(due, state=stored.FAILED if due.refused else stored.EMPTY, reason=lost if due.refused else "there is no run in it")
                 return
             made = make(Document(run, f"trace {due.trace_id}"), services.grader(due.project), author=due.author)
-            kept = await services.writer.put(due.project, made.posted.drafts)
+            found = await services.writer.put(due.project, made.posted.drafts)
         except AssayError as error:
             if is_away(error):
                 raise  # the trace is claimed again when the database is back
@@ -132,7 +132,7 @@ class Gatherer:
         except Problem as problem:
             services.log.write("trace", level="warning", trace=due.trace_id, message=problem.detail)
             return  # too much waits to be stored: it is claimed again
-        services.graded(made.posted, new=kept[-1].new)
+        services.graded(kept(made.posted, found))
         services.metrics.count("otlp_runs")
         await self._close(due, state=stored.DONE, run_id=made.posted.run_id, digest=made.posted.evidence)
 

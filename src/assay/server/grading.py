@@ -51,6 +51,44 @@ class Posted(NamedTuple):
         return digest_text(self.drafts[-1].digest)
 
 
+class Kept(NamedTuple):
+    """What is left to be said of a grade once it is stored, by whichever process."""
+
+    run_id: str
+    letter: str
+    evidence: str
+    """The digest of the evidence."""
+    grade: str
+    """The digest of the grade."""
+    seq: int
+    new: bool
+    """Whether the evidence is."""
+    first_grade: bool
+    """Whether the grade is new."""
+    body: bytes
+    """The grade as it is stored."""
+    run: bytes | None
+    """The evidence, where it says which trace it came from."""
+    records: int
+
+
+def kept(posted: Posted, stored: Sequence[Stored]) -> Kept:
+    """A grade and what became of its records."""
+    evidence, run = stored[posted.first], posted.drafts[posted.first].body
+    return Kept(
+        posted.run_id,
+        posted.letter,
+        evidence.digest,
+        stored[-1].digest,
+        evidence.seq,
+        evidence.new,
+        stored[-1].new,
+        posted.drafts[-1].body,
+        run if b'"otel"' in run else None,
+        len(stored),
+    )
+
+
 class Made(NamedTuple):
     """A grade, and what is stored of it."""
 
@@ -138,14 +176,14 @@ def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | No
     return _made(payload, drafts, basis)
 
 
-def result(made: Posted, stored: Sequence[Stored], *, address: str) -> dict[str, Any]:
+def result(made: Kept, *, address: str) -> dict[str, Any]:
     """What a client gets for one document: where it is, whether it is new, and the whole grade, byte for byte as it is stored."""
     return {
         "run_id": made.run_id,
         "digest": made.evidence,
         "grade_digest": made.grade,
-        "seq": stored[made.first].seq,
-        "new": stored[made.first].new,
+        "seq": made.seq,
+        "new": made.new,
         "location": f"{address}/{made.evidence}",
-        "grade": Raw(made.drafts[-1].body),
+        "grade": Raw(made.body),
     }

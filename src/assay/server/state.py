@@ -13,11 +13,11 @@ from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.reports.exporting import configured
 from assay.server.auth import Gatekeeper
-from assay.server.grading import BasedGrader, Posted
+from assay.server.grading import BasedGrader, Kept
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
-from assay.server.side import Asked, SideGrader
+from assay.server.side import Asked, Side
 from assay.server.streams import Hub
 from assay.server.telling import Teller
 from assay.server.writer import Writer
@@ -46,8 +46,8 @@ class Services:
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
         self.teller = Teller(configured(settings.otlp_endpoint), self.metrics, self.log)
-        self.side: SideGrader | None = None
-        """The process beside this one, where there is one."""
+        self.side: Side | None = None
+        """The processes beside this one, where there are any."""
         self.stopping = False
         self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
 
@@ -76,17 +76,17 @@ class Services:
         self._graders[key] = (made, until)
         return made
 
-    async def grade_beside(self, body: bytes, grader: BasedGrader, author: str) -> Posted | None:
-        """A body with one run, graded in the process beside this one; None where this one must do it, also because something is wrong with the body."""
+    async def beside(self, project: str, body: bytes, grader: BasedGrader, author: str) -> Kept | None:
+        """A body with one run, graded and stored beside this process; None where this one must do it, also because something is wrong with the body."""
         if self.side is None or grader.names is None or not body.startswith(b"{"):
             return None
-        return await self.side.grade(Asked(body, author, *grader.names))
+        return await self.side.ask(Asked(project, body, author, *grader.names))
 
-    def graded(self, posted: Posted, *, new: bool) -> None:
+    def graded(self, kept: Kept) -> None:
         """A grade was stored: count it, and tell whoever watches, once."""
-        self.metrics.letter(posted.letter)
-        if new:
-            self.teller.graded(posted)
+        self.metrics.letter(kept.letter)
+        if kept.first_grade:
+            self.teller.graded(kept)
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
         page = self.ledger.find("card", project=project, limit=1000, newest_first=True)

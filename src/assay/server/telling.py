@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from assay.reports.exporting import Exporter
     from assay.reports.telemetry import Origin
-    from assay.server.grading import Posted
+    from assay.server.grading import Kept
     from assay.server.logs import Log
     from assay.server.metrics import Metrics
 
@@ -76,12 +76,10 @@ class Teller:
         """Grades that were dropped and the log has not told of."""
         self._told_at = float("-inf")
 
-    def graded(self, posted: Posted) -> None:
+    def graded(self, kept: Kept) -> None:
         """A grade was stored: send it, sometime soon."""
-        if self._exporter is None:
-            return
-        run = posted.drafts[posted.first].body
-        self._put(_Grade(posted.drafts[-1].body, run if b'"otel"' in run else None))
+        if self._exporter is not None:
+            self._put(_Grade(kept.body, kept.run))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
         """A run could not be graded: send that too."""

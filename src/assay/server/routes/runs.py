@@ -12,7 +12,7 @@ from assay.errors import AssayError
 from assay.files import Unread, parse_line
 from assay.server import bodies, describing, finding
 from assay.server.auth import READ, Principal, admit
-from assay.server.grading import BasedGrader, Made, Posted, make, result
+from assay.server.grading import BasedGrader, Kept, Made, kept, make, result
 from assay.server.idempotency import answered_once
 from assay.server.problems import Problem, problem_of
 from assay.server.routes import executions
@@ -82,27 +82,27 @@ async def post_runs(request: Request) -> Response:
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
-        beside = await services.grade_beside(data, grader, principal.author)
+        beside = await services.beside(principal.project, data, grader, principal.author)
         if beside is not None:
-            return await _answer(request, services, principal, beside, address=ADDRESS)
+            services.metrics.count("records_sent", beside.records)
+            return _answer(request, services, beside, address=ADDRESS)
         tree = bodies.parsed(data)
         if isinstance(tree, list):
             return await _list(request, services, principal, grader, tree)
         return await post_one(request, services, principal, grader, tree, kind="assay.run/1", address=ADDRESS)
 
-    with services.writer.coming():
-        return await answered_once(request, services, principal, data, work)
+    return await answered_once(request, services, principal, data, work)
 
 
 async def post_one(request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str) -> Response:
     """Grade and store one document of a kind."""
-    return await _answer(request, services, principal, _made(tree, grader, principal, kind).posted, address=address)
+    made = _made(tree, grader, principal, kind).posted
+    return _answer(request, services, kept(made, await services.writer.put(principal.project, made.drafts)), address=address)
 
 
-async def _answer(request: Request, services: Services, principal: Principal, made: Posted, *, address: str) -> Response:
-    stored = await services.writer.put(principal.project, made.drafts)
-    services.graded(made, new=stored[-1].new)
-    found = result(made, stored, address=address)
+def _answer(request: Request, services: Services, made: Kept, *, address: str) -> Response:
+    services.graded(made)
+    found = result(made, address=address)
     return bodies.answer(request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]})
 
 
@@ -137,9 +137,9 @@ async def _list(request: Request, services: Services, principal: Principal, grad
     stored = iter(await services.writer.put(principal.project, [draft for one in made for draft in one.posted.drafts]))
     results = []
     for one in made:
-        mine = [next(stored) for _ in one.posted.drafts]
-        results.append(result(one.posted, mine, address=ADDRESS))
-        services.graded(one.posted, new=mine[-1].new)
+        mine = kept(one.posted, [next(stored) for _ in one.posted.drafts])
+        results.append(result(mine, address=ADDRESS))
+        services.graded(mine)
     new = sum(found["new"] for found in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
     return bodies.answer(request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200)
@@ -156,11 +156,10 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
     async def flush() -> None:
         stored = iter(await services.writer.put(principal.project, [draft for _, one in block for draft in one.posted.drafts]))
         for line, one in block:
-            made = one.posted
-            found = [next(stored) for _ in made.drafts]
-            services.graded(made, new=found[-1].new)
+            found = kept(one.posted, [next(stored) for _ in one.posted.drafts])
+            services.graded(found)
             brief = {key: one.payload[key] for key in ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")}
-            results.append({"line": line, "digest": made.evidence, "grade_digest": made.grade, "new": found[made.first].new, **brief})
+            results.append({"line": line, "digest": found.evidence, "grade_digest": found.grade, "new": found.new, **brief})
         block.clear()
 
     async def take(line: bytes) -> None:

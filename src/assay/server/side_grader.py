@@ -1,0 +1,77 @@
+"""The process that grades beside a server: `python -m assay.server.side_grader`. Bodies in; drafts out, to the process that stores (`side_keeper`)."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+from select import select
+
+import msgspec
+
+from assay.errors import AssayError
+from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.server.frames import Ends, own_ends
+from assay.server.grading import make_many
+from assay.server.side import Asked, Graded, Setup
+
+TOGETHER = 16
+"""Bodies that are graded together, and go on in one frame."""
+
+Names = tuple[str, str | None, str | None]
+"""Policy, profile and rubric."""
+
+_asked = msgspec.msgpack.Decoder(list[Asked]).decode
+
+
+def main() -> None:
+    """Grade what comes."""
+    ends = own_ends()
+    # What was loaded stays for good, and a grade leaves no circles behind: looking through it all for garbage again and again would be work for nothing.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    shelf: Shelf | None = None
+    graders: dict[Names, Grader] = {}
+    for found in ends.read():
+        waiting: list[Asked] = []
+        for one in found:
+            if shelf is None:
+                setup = msgspec.msgpack.decode(one, type=Setup)
+                shelf = Shelf(setup.library) if setup.library else Shelf()
+                ends.write(setup)
+            else:
+                waiting += _asked(one)
+        while waiting:
+            n = _alike(waiting)
+            made = _grade(waiting[:n], shelf, graders)
+            del waiting[:n]
+            ends.write((bool(waiting) or _has_more(ends), made))
+
+
+def _has_more(ends: Ends) -> bool:
+    return bool(select([ends.source], (), (), 0)[0])
+
+
+def _alike(asked: list[Asked]) -> int:
+    """How many at the start are to be graded in the same way for the same author."""
+    first = asked[0][2:-1]
+    return next((place for place, one in enumerate(asked[:TOGETHER]) if one[2:-1] != first), min(TOGETHER, len(asked)))
+
+
+def _grade(asked: list[Asked], shelf: Shelf | None, graders: dict[Names, Grader]) -> list[Graded]:
+    first = asked[0]
+    names = (first.policy, first.profile, first.rubric)
+    try:
+        grader = graders.get(names)
+        if grader is None:
+            assert shelf is not None
+            grader = graders[names] = Grader(shelf, policy=first.policy, profile=first.profile, rubric=first.rubric)
+    except AssayError:  # the process that answers finds the same, and says it
+        return [Graded(one.number, one.project, None) for one in asked]
+    made = make_many([one.body for one in asked], grader, author=first.author)
+    return [Graded(one.number, one.project, posted) for one, posted in zip(asked, made, strict=True)]
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        main()

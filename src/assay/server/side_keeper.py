@@ -1,0 +1,95 @@
+"""The process that stores beside a server: `python -m assay.server.side_keeper`. Drafts in, from the process that grades; what became of them out.
+
+Group commit, as in `writer`: what has come while the last transaction was written goes into the next. Where something cannot be stored, the process that
+answers is told to do it itself: it finds the same, or waits for the database, and has the words.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+from select import select
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from assay.server.committing import MAX_BATCH, commit
+from assay.server.frames import own_ends
+from assay.server.grading import Posted, kept
+from assay.server.side import Answer, Graded, Setup
+from assay.store.ledger import open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.store.drafts import Draft
+
+ENOUGH = 16
+"""Requests that are worth a transaction though more are on their way."""
+GATHER_S = 0.05
+"""How long to wait for what the process that grades has announced."""
+PATIENCE_S = 1.0
+"""How long to wait for a database; then the process that answers waits for it."""
+
+
+class _Order(NamedTuple):
+    number: int
+    project: str
+    posted: Posted
+
+    @property
+    def drafts(self) -> Sequence[Draft]:
+        return self.posted.drafts
+
+
+_graded = msgspec.msgpack.Decoder(tuple[bool, list[Graded]]).decode
+
+
+def main() -> None:
+    """Store what comes."""
+    ends = own_ends()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    ledger = None
+    waiting: list[_Order] = []
+    for found in ends.read():
+        more = False
+        for one in found:
+            if ledger is None:
+                setup = msgspec.msgpack.decode(one, type=Setup)
+                ledger = open_ledger(setup.db, patience=PATIENCE_S)
+                ends.write([])
+                continue
+            more, made = _graded(one)
+            left = [Answer(graded.number, None) for graded in made if graded.posted is None]
+            if left:
+                ends.write(left)
+            waiting += [_Order(graded.number, graded.project, graded.posted) for graded in made if graded.posted is not None]
+        if len(waiting) < ENOUGH and more and select([ends.source], (), (), GATHER_S)[0]:
+            continue
+        while waiting:
+            assert ledger is not None
+            n = _fitting(waiting)
+            stored = commit(ledger, waiting[:n], lambda error: None)
+            ends.write(
+                [
+                    Answer(order.number, None if isinstance(became, Exception) else kept(order.posted, became))
+                    for order, became in zip(waiting[:n], stored, strict=True)
+                ]
+            )
+            del waiting[:n]
+
+
+def _fitting(orders: list[_Order]) -> int:
+    """How many at the start go into one transaction."""
+    records = 0
+    for place, one in enumerate(orders):
+        records += len(one.drafts)
+        if records > MAX_BATCH:
+            return max(1, place)
+    return len(orders)
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        main()
