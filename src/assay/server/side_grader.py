@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gc
 from contextlib import suppress
-from select import select
 
 import msgspec
 
 from assay.errors import AssayError
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
-from assay.server.frames import Ends, own_ends
+from assay.server.frames import own_ends
 from assay.server.grading import make_many
 from assay.server.side import Asked, Graded, Setup
 
-TOGETHER = 16
+TOGETHER = 8
 """Bodies that are graded together, and go on in one frame."""
 
 Names = tuple[str, str | None, str | None]
@@ -43,13 +42,8 @@ def main() -> None:
                 waiting += _asked(one)
         while waiting:
             n = _alike(waiting)
-            made = _grade(waiting[:n], shelf, graders)
+            ends.write(_grade(waiting[:n], shelf, graders))
             del waiting[:n]
-            ends.write((bool(waiting) or _has_more(ends), made))
-
-
-def _has_more(ends: Ends) -> bool:
-    return bool(select([ends.source], (), (), 0)[0])
 
 
 def _alike(asked: list[Asked]) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 from contextlib import suppress
-from select import select
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 
     from assay.store.drafts import Draft
 
-ENOUGH = 16
-"""Requests that are worth a transaction though more are on their way."""
-GATHER_S = 0.05
-"""How long to wait for what the process that grades has announced."""
 PATIENCE_S = 1.0
 """How long to wait for a database; then the process that answers waits for it."""
 
@@ -42,7 +37,7 @@ class _Order(NamedTuple):
         return self.posted.drafts
 
 
-_graded = msgspec.msgpack.Decoder(tuple[bool, list[Graded]]).decode
+_graded = msgspec.msgpack.Decoder(list[Graded]).decode
 
 
 def main() -> None:
@@ -51,22 +46,19 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     ledger = None
-    waiting: list[_Order] = []
     for found in ends.read():
-        more = False
+        waiting: list[_Order] = []
         for one in found:
             if ledger is None:
                 setup = msgspec.msgpack.decode(one, type=Setup)
                 ledger = open_ledger(setup.db, patience=PATIENCE_S)
                 ends.write([])
                 continue
-            more, made = _graded(one)
+            made = _graded(one)
             left = [Answer(graded.number, None) for graded in made if graded.posted is None]
             if left:
                 ends.write(left)
             waiting += [_Order(graded.number, graded.project, graded.posted) for graded in made if graded.posted is not None]
-        if len(waiting) < ENOUGH and more and select([ends.source], (), (), GATHER_S)[0]:
-            continue
         while waiting:
             assert ledger is not None
             n = _fitting(waiting)
