@@ -1,7 +1,10 @@
-"""How a connection reads a request: its head must come within a time, however slowly it drips.
+"""How a connection reads a request and writes an answer: the head of a request must come within a time, and an answer goes out in one piece.
 
 The web server waits for ever for the head of a request, and only afterwards is there anybody who could lose patience (see `bodies`). A timer runs from the
 moment a connection is made, or from the first byte of a further request, until the head is whole. A request that comes in one piece starts none.
+
+The web server writes the head of an answer, and then its body. Each would be a call to the system, and wake the client; what is written in one turn of the
+event loop goes out together.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from assay.server.problems import MEDIA_TYPE, Problem, safe
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle, Transport
+    from asyncio import AbstractEventLoop, TimerHandle, Transport
 
 HEAD_S = 10.0
 """How long the head of a request may take."""
@@ -25,6 +28,36 @@ def _too_late() -> bytes:
     return head.encode() + body
 
 
+class Gathered:
+    """A transport that writes once in a turn of the event loop."""
+
+    __slots__ = ("_loop", "_parts", "_transport")
+
+    def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Write, at the end of this turn."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Write what is left, and close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two, whichever parser is installed
     """A connection whose request heads have a time limit."""
 
@@ -33,7 +66,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
 
     def connection_made(self, transport: Transport) -> None:
         """Begin to wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(Gathered(transport, self.loop))
         self._head_timer = self.loop.call_later(self.head_s, self._give_up)
 
     def data_received(self, data: bytes) -> None:
