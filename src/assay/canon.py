@@ -33,6 +33,8 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
 _PLAIN_BELOW = 10**21
 """Whole numbers below this are written with all their digits."""
+_SHORT = (0.0001, 1e16)
+"""Between these Python itself writes a float without an exponent."""
 
 
 def canonical(value: object) -> bytes:
@@ -169,6 +171,8 @@ def number_text(value: int | float | Decimal) -> str:
     """
     if type(value) is int and -_PLAIN_BELOW < value < _PLAIN_BELOW:
         return str(value)
+    if type(value) is float and _SHORT[0] <= value < _SHORT[1]:
+        return repr(value).removesuffix(".0")
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError(f"{number} is not a finite number")

@@ -28,6 +28,8 @@ MAX_DIGITS = 100
 """Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
 MAX_EXPONENT = 300
 _LARGE: int = 10**MAX_DIGITS
+_USUAL = (1e-9, 1e16)
+"""Floats about which there is nothing to ask."""
 
 
 class Ratio(NamedTuple):
@@ -76,6 +78,8 @@ def is_number(value: object) -> bool:
     >>> is_number(3), is_number(True), is_number("3"), is_number(float("nan"))
     (True, False, False, False)
     """
+    if type(value) is float and _USUAL[0] <= value < _USUAL[1]:
+        return True
     try:
         ratio(value)
     except ValueError:

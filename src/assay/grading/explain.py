@@ -130,14 +130,14 @@ def _floor_origin(item: GradedCriterion) -> str:
 def _contributions(grade: Grade) -> list[str]:
     weights = grade.weights
     total = sum(weights)
-    order = sorted(zip(weights, grade.criteria, strict=True), key=lambda pair: (-pair[0] * (exact.NORM_ONE - pair[1].norm_units), pair[1].name))
+    order = sorted(zip(weights, grade.criteria, strict=True), key=lambda pair: (pair[0] * (pair[1].norm_units - exact.NORM_ONE), pair[1].criterion.name))
     said = []
     for weight, item in order:
+        criterion, norm = item.criterion, item.norm_units
         best = exact.quantise(100 * weight, total, 2)
-        got = exact.quantise(100 * weight * item.norm_units, total * exact.NORM_ONE, 2)
+        got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
         said.append(
-            f"{item.name} brings {_points(got)} of {_points(best)} points"
-            f" ({_raw(item.criterion.raw_score)} is {norm_text(item.norm_units)} by {item.criterion.formula_id})."
+            f"{criterion.name} brings {got / 100:.2f} of {best / 100:.2f} points ({_raw(criterion.raw_score)} is {norm_text(norm)} by {criterion.formula_id})."
         )
     return said
 

@@ -88,7 +88,7 @@ def _gain(ground: _Ground) -> Move | None:
     missing = ground.needed[ground.at - 1] - ground.have
     above_cap = ground.at - 1 < ground.cap
     best: tuple[int, str] | None = None
-    chosen: tuple[GradedCriterion, int, int] | None = None
+    chosen: tuple[GradedCriterion, int, _Reached] | None = None
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         # Another criterion below its floor keeps the cap on, whatever this one does.
         if above_cap and len(grade.floor_failures) > item.floor_failed:
@@ -104,15 +104,15 @@ def _gain(ground: _Ground) -> Move | None:
             needed = item.floor_units
         if needed > NORM_ONE or needed == item.norm_units:
             continue
-        if formula(item.criterion.formula_id).steps:
-            needed = _reach_up(item, needed)[1]
-        key = (needed - item.norm_units, item.name)
+        stepped = formula(item.criterion.formula_id).steps
+        reached = _reach_up(item, needed) if stepped else _Reached(None, needed)
+        key = (reached.norm - item.norm_units, item.name)
         if best is None or key < best:
-            best, chosen = key, (item, weight, needed)
+            best, chosen = key, (item, weight, reached)
     if chosen is None:
         return None
-    item, weight, needed = chosen
-    raw, after = _reach_up(item, needed)
+    item, weight, reached = chosen
+    raw, after = reached if formula(item.criterion.formula_id).steps else _reach_up(item, reached.norm)
     missed = item.floor_units is not None and (after < item.floor_units or item.judge_fault is not None)
     letter = _letter(ground, ground.have + weight * (after - item.norm_units), capped=missed or len(grade.floor_failures) > item.floor_failed)
     return Move(item.name, letter, item.norm_units, after, raw)
@@ -124,25 +124,32 @@ def _lose(ground: _Ground) -> Move | None:
         return None
     spare = ground.have - ground.needed[ground.at]
     best: tuple[int, str] | None = None
-    chosen: tuple[GradedCriterion, int, int] | None = None
+    chosen: tuple[GradedCriterion, int, _Reached] | None = None
     for weight, item in zip(grade.weights, grade.criteria, strict=True):
         limit = item.norm_units - (spare // weight + 1) if weight > 0 else -1
         if item.floor_units is not None and not item.floor_failed and item.floor_units > limit and ground.at < ground.cap:
             limit = max(limit, item.floor_units - 1)
         if limit < 0:
             continue
-        if formula(item.criterion.formula_id).steps:
-            limit = _reach_down(item, limit)[1]
-        key = (item.norm_units - limit, item.name)
+        stepped = formula(item.criterion.formula_id).steps
+        reached = _reach_down(item, limit) if stepped else _Reached(None, limit)
+        key = (item.norm_units - reached.norm, item.name)
         if best is None or key < best:
-            best, chosen = key, (item, weight, limit)
+            best, chosen = key, (item, weight, reached)
     if chosen is None:
         return None
-    item, weight, limit = chosen
-    raw, after = _reach_down(item, limit)
+    item, weight, reached = chosen
+    raw, after = reached if formula(item.criterion.formula_id).steps else _reach_down(item, reached.norm)
     missed = item.floor_units is not None and after < item.floor_units
     letter = _letter(ground, ground.have - weight * (item.norm_units - after), capped=missed or bool(grade.floor_failures))
     return Move(item.name, letter, item.norm_units, after, raw)
+
+
+class _Reached(NamedTuple):
+    """A raw score, where there is a single one, and its norm."""
+
+    raw: Any
+    norm: int
 
 
 def _letter(ground: _Ground, have: int, *, capped: bool) -> str:
@@ -150,21 +157,21 @@ def _letter(ground: _Ground, have: int, *, capped: bool) -> str:
     return ground.grade.bands[max(at, ground.cap) if capped else at].grade
 
 
-def _reach_up(item: GradedCriterion, needed: int) -> tuple[Any, int]:
+def _reach_up(item: GradedCriterion, needed: int) -> _Reached:
     """The raw score that reaches at least a norm, and the norm it then has: a yes-or-no score cannot stop at 0.65."""
     criterion = item.criterion
     raw = raw_of(needed, criterion.formula_id, criterion.raw_score, criterion.params)
     if raw is not None and formula(criterion.formula_id).steps:
-        return raw, formula(criterion.formula_id).apply(raw, criterion.params)
-    return raw, needed
+        return _Reached(raw, formula(criterion.formula_id).apply(raw, criterion.params))
+    return _Reached(raw, needed)
 
 
-def _reach_down(item: GradedCriterion, limit: int) -> tuple[Any, int]:
+def _reach_down(item: GradedCriterion, limit: int) -> _Reached:
     """The best raw score whose norm is at most the limit, and the norm it then has."""
     criterion = item.criterion
     found = formula(criterion.formula_id)
     if criterion.raw_score is None or not found.steps:
-        return raw_of(limit, criterion.formula_id, criterion.raw_score, criterion.params), limit
+        return _Reached(raw_of(limit, criterion.formula_id, criterion.raw_score, criterion.params), limit)
     above = found.invert(limit + 1, criterion.raw_score, criterion.params)
     if found.id == "binary":
         raw: Any = 0
@@ -174,4 +181,4 @@ def _reach_down(item: GradedCriterion, limit: int) -> tuple[Any, int]:
         halves = 2 * above["wins"] + above["ties"] - 1
         total = above["wins"] + above["losses"] + above["ties"]
         raw = {"wins": halves // 2, "losses": total - halves // 2 - halves % 2, "ties": halves % 2}
-    return raw, found.apply(raw, criterion.params)
+    return _Reached(raw, found.apply(raw, criterion.params))
