@@ -265,6 +265,8 @@ def norm_text(norm: int) -> str:
     >>> norm_text(818181818), norm_text(500000000), norm_text(1000000000)
     ('0.818181818', '0.5', '1')
     """
+    if norm == NORM_ONE:
+        return "1"
     return f"{norm // NORM_ONE}.{norm % NORM_ONE:09d}".rstrip("0").rstrip(".")
 
 

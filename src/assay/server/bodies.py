@@ -28,6 +28,8 @@ JSON = "application/json"
 LINES = "application/x-ndjson"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
+WHOLE = "assay.whole"
+"""Stands in the scope of a request whose body has come before it is asked for: nobody need watch its pace."""
 _NAME = "body"
 
 
@@ -76,7 +78,7 @@ async def chunks(request: Request, settings: Settings, *, limit: int) -> AsyncIt
             fix = "Send it faster, or in smaller requests."
             raise Problem(408, "the body comes too slowly.", fix=fix, headers={"Connection": "close"}) from None
         if message["type"] == "http.disconnect":
-            raise Problem(400, "the client went away in the middle of the body.")
+            raise _gone()
         more = message.get("more_body", False)
         for plain in _unpacked(unpack, message.get("body", b""), limit - seen):
             seen += len(plain)
@@ -99,6 +101,10 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
     return [plain] if plain else []
 
 
+def _gone() -> Problem:
+    return Problem(400, "the client went away in the middle of the body.")
+
+
 def _too_large(limit: int) -> Problem:
     return Problem(
         413, f"the body is larger than {limit:,} bytes.", fix="Send it in parts, or as lines (application/x-ndjson).", headers={"Connection": "close"}
@@ -107,6 +113,14 @@ def _too_large(limit: int) -> Problem:
 
 async def whole(request: Request, settings: Settings) -> bytes:
     """The whole body."""
+    if WHOLE in request.scope and header(request, "content-encoding") is None:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise _gone()
+        body: bytes = message.get("body", b"")
+        if len(body) > settings.max_body_bytes:
+            raise _too_large(settings.max_body_bytes)
+        return body
     parts = [part async for part in chunks(request, settings, limit=settings.max_body_bytes)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from assay.server.bodies import WHOLE
 from assay.server.problems import MEDIA_TYPE, Problem, safe
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
         super().data_received(data)
         timer, cycle = self._head_timer, self.cycle
         if cycle is not None and not cycle.response_complete:
+            if not cycle.more_body:
+                cycle.scope[WHOLE] = True
             if timer is not None:
                 timer.cancel()
                 self._head_timer = None

@@ -49,11 +49,24 @@ class _Call(Struct):
     error: Raw = _NOTHING
 
 
+class _Named(Struct):
+    """A workflow or a dataset."""
+
+    id: Any = None
+    version: Any = None
+    family: Any = None
+    sample_id: Any = None
+
+
+_NAMELESS = _Named()
+_MaybeNamed = _Named | str | int | float | bool | list[Any] | None
+
+
 class _Any(Struct):
     schema: Any = None
     run_id: Any = None
-    workflow: Any = None
-    dataset: Any = None
+    workflow: _MaybeNamed = None
+    dataset: _MaybeNamed = None
     sample_id: Any = None
     grade: Any = None
     passed: Any = None
@@ -95,16 +108,16 @@ def facets_of(kind: str, body: bytes) -> Facets:
         peek = _read_run(body) if kind == "run" else _read_any(body)
     except msgspec.ValidationError as error:
         raise InputError("STO-010", f"is no {kind} that the ledger keeps: {error}.") from None
-    workflow = peek.workflow if isinstance(peek.workflow, dict) else {}
-    dataset = peek.dataset if isinstance(peek.dataset, dict) else {}
+    workflow = peek.workflow if isinstance(peek.workflow, _Named) else _NAMELESS
+    dataset = peek.dataset if isinstance(peek.dataset, _Named) else _NAMELESS
     columns = (
         _key(peek.run_id),
-        _key(workflow.get("id")),
-        _key(workflow.get("version")),
-        _key(workflow.get("family")),
-        _key(dataset.get("id")),
-        _key(dataset.get("version")),
-        _key(peek.sample_id if peek.sample_id is not None else dataset.get("sample_id")),
+        _key(workflow.id),
+        _key(workflow.version),
+        _key(workflow.family),
+        _key(dataset.id),
+        _key(dataset.version),
+        _key(peek.sample_id if peek.sample_id is not None else dataset.sample_id),
         _key(peek.grade),
         peek.passed if isinstance(peek.passed, bool) else None,
         _key(peek.policy),
@@ -117,8 +130,7 @@ def facets_of(kind: str, body: bytes) -> Facets:
     if isinstance(peek, _Run):
         steps = tuple([_step(step) for step in peek.steps or ()])
         calls = tuple([_call(call) for call in peek.tool_calls or ()])
-    named = peek.tags if isinstance(peek.tags, list) else ()
-    tags = tuple(dict.fromkeys([key(tag) for tag in named if isinstance(tag, str)]))
+    tags = tuple(dict.fromkeys([key(tag) for tag in peek.tags if isinstance(tag, str)])) if isinstance(peek.tags, list) else ()
     return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
 
 
@@ -155,7 +167,7 @@ def _moment(text: str) -> str | None:
 
 
 def _key(value: object) -> str | None:
-    return key(value) if isinstance(value, str) else None
+    return key(value) if type(value) is str else None
 
 
 def _step(step: _Step) -> tuple[Value, ...]:

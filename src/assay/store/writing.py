@@ -126,7 +126,7 @@ class _Batch:
     def add(self, one: Draft, edges: Iterable[Edge]) -> int:
         project = self.project
         facets = one.facets
-        edges = tuple(dict.fromkeys(edges))
+        edges = tuple(dict.fromkeys(edges)) if edges else ()
         self.seq = seq = self.seq + 1
         self.chain = next_chain(self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges)
         self.counts[one.kind] += 1
@@ -136,10 +136,14 @@ class _Batch:
         rows[t.records].append(
             (project, seq, one.digest, self.chain, one.kind, facets.schema, self.at, one.author, one.reason, *facets.columns, one.body)
         )  # fmt: skip
-        rows[t.links] += [(project, seq, place, *edge) for place, edge in enumerate(edges)]
-        rows[t.steps] += [(project, seq, place, *step) for place, step in enumerate(facets.steps)]
-        rows[t.tool_calls] += [(project, seq, place, *call) for place, call in enumerate(facets.calls)]
-        rows[t.tags] += [(project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)]
+        if edges:
+            rows[t.links] += [(project, seq, place, *edge) for place, edge in enumerate(edges)]
+        if facets.steps:
+            rows[t.steps] += [(project, seq, place, *step) for place, step in enumerate(facets.steps)]
+        if facets.calls:
+            rows[t.tool_calls] += [(project, seq, place, *call) for place, call in enumerate(facets.calls)]
+        if facets.tags:
+            rows[t.tags] += [(project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)]
         return seq
 
     def write(self, connection: Connection) -> None:
