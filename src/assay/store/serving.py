@@ -66,6 +66,7 @@ live_runs = Table(
     PrimaryKeyConstraint("project", "run_id", name="live_runs_pk"),
 )
 """Runs that are posted while they run. `events` counts their events; whoever adds one takes the next number."""
+Index("live_runs_by_state", live_runs.c.state, live_runs.c.project, live_runs.c.created_at)
 
 live_events = Table(
     "live_events",
