@@ -27,6 +27,8 @@ DEFAULT_URL = "sqlite:///.assay/ledger.db"
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
 _WRITES = "assay_writes"
+_LOOK_AGAIN_S = 0.001
+"""How often a writer looks whether the lock of an SQLite file is free."""
 
 
 class Database(NamedTuple):
@@ -124,10 +126,31 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24)
 
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+        if connection.get_execution_options().get(_WRITES):
+            _take_lock(connection, min(1.0, patience))
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     event.listen(engine, "begin", begin)
     return Database(engine, path, path, patience)
+
+
+def _take_lock(connection: Connection, within_s: float) -> None:
+    """Begin to write. Another process that writes does it often and shortly: SQLite itself would look again only every tenth of a second."""
+    end = time.monotonic() + within_s
+    driver: Any = connection.connection.driver_connection
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except DBAPIError as error:
+                if not _may_pass(error) or time.monotonic() >= end:
+                    raise
+            time.sleep(_LOOK_AGAIN_S)
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {int(1000 * within_s)}")
 
 
 # --- PostgreSQL ---------------------------------------------------------------------------------------------------------------------------
