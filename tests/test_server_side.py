@@ -1,4 +1,4 @@
-"""Grading in a process beside the one that answers: the same bytes, the same faults, and no answer that depends on it."""
+"""Grading and storing in processes beside the one that answers: the same bytes, the same faults, and no answer that depends on them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import io
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from assay.server.app import create_app
+from assay.server.frames import frame, frames
 from assay.server.logs import Log
 from assay.server.settings import Settings
-from assay.server.side import frame, frames
+from assay.server.side_keeper import PATIENCE_S
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import FAMILIES, run
@@ -27,7 +30,7 @@ from serving import Api, Process, serving
 
 @contextmanager
 def beside(url: str) -> Iterator[Api]:
-    """A server with a grading process that is ready."""
+    """A server with processes beside it that are ready."""
     log = io.BytesIO()
     app = create_app(Settings(db=url, allow_anonymous=True, rate_per_s=0.0), log=Log(log), beside=True)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000), raise_server_exceptions=False) as client:
@@ -36,26 +39,29 @@ def beside(url: str) -> Iterator[Api]:
         yield api
 
 
-def wait(api: Api) -> int:
-    """Until the process is ready; its number."""
+def wait(api: Api, *, without: Collection[int] = ()) -> list[int]:
+    """Until both processes are ready and none of them is one of those; their numbers: the one that stores, the one that grades."""
     end = time.monotonic() + 60
-    while not api.services.side._ready:
-        assert time.monotonic() < end, "the grading process does not start"
+    while True:
+        line = api.services.side._line
+        if line is not None and line.ready and not set(without) & set(line.pids()):
+            found: list[int] = line.pids()
+            return found
+        assert time.monotonic() < end, "the processes beside the server do not start"
         time.sleep(0.02)
-    return int(api.services.side._transport.get_pid())
 
 
 def counted(api: Api) -> list[bool]:
-    """What the process was asked for, and whether it could."""
+    """What the processes were asked for, and whether they could."""
     found: list[bool] = []
-    grade = api.services.side.grade
+    ask = api.services.side.ask
 
     async def counting(asked: Any) -> Any:
-        answer = await grade(asked)
+        answer = await ask(asked)
         found.append(answer is not None)
         return answer
 
-    api.services.side.grade = counting
+    api.services.side.ask = counting
     return found
 
 
@@ -87,19 +93,51 @@ def test_a_faulty_body_is_told_in_the_same_words_with_and_without_the_process(tm
         assert (answers[0].status_code, answers[0].content) == (answers[1].status_code, answers[1].content)
 
 
-def test_the_end_of_the_process_costs_nobody_an_answer_and_it_is_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [0, 1], ids=["keeper", "grader"])
+def test_the_end_of_a_process_costs_nobody_an_answer_and_both_are_started_again(tmp_path: Path, which: int) -> None:
     with beside(f"sqlite:///{tmp_path}/l.db") as api:
         first = wait(api)
         could = counted(api)
-        os.kill(first, signal.SIGKILL)
+        os.kill(first[which], signal.SIGKILL)
         assert api.post("/runs", run(run_id="after")).status_code == 201
-        end = time.monotonic() + 60
-        while not api.services.side._ready or wait(api) == first:
-            assert time.monotonic() < end, "it is not started again"
-            time.sleep(0.05)
+        wait(api, without=first)
         assert api.post("/runs", run(run_id="again")).status_code == 201
         assert could[-1] is True
-        assert b"the grading process ended" in api.log.getvalue()
+        assert b"a process beside this one ended" in api.log.getvalue()
+
+
+def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not_stored_twice(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/l.db"
+    with beside(url) as api:
+        line = api.services.side._line
+        line.heard = lambda data: None  # the process that stores does so, and what it says is lost
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(api.post, "/runs", run(run_id="once"))
+            end = time.monotonic() + 30
+            while api.services.ledger.count("run").n == 0:
+                assert time.monotonic() < end, "nothing was stored"
+                time.sleep(0.02)
+            os.kill(line.pids()[0], signal.SIGKILL)
+            answer = waiting.result(30)
+        assert (answer.status_code, answer.json()["new"]) == (200, False)
+    with open_ledger(url) as ledger:
+        assert ledger.count("run").n == 1
+        assert verify(ledger).clean
+
+
+def test_what_cannot_be_stored_beside_is_left_to_the_server_which_waits_for_the_ledger(tmp_path: Path) -> None:
+    import sqlite3
+
+    with beside(f"sqlite:///{tmp_path}/l.db") as api:
+        could = counted(api)
+        other = sqlite3.connect(tmp_path / "l.db", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(PATIENCE_S + 1.0, lambda: other.execute("ROLLBACK"))
+        timer.start()
+        assert api.post("/runs", run(run_id="patient")).status_code == 201
+        timer.join()
+        other.close()
+        assert could == [False]
 
 
 def test_the_process_ends_with_the_server_however_that_ends(tmp_path: Path) -> None:
@@ -114,7 +152,7 @@ def test_the_process_ends_with_the_server_however_that_ends(tmp_path: Path) -> N
         served.started.communicate()
         limit = time.monotonic() + 30
         while any(Path(f"/proc/{one}").exists() for one in found):
-            assert time.monotonic() < limit, "the grading process outlived its server"
+            assert time.monotonic() < limit, "a process outlived its server"
             time.sleep(0.02)
 
 
@@ -127,36 +165,29 @@ def test_a_frame_comes_out_as_it_went_in_however_it_is_cut() -> None:
     assert [frame(None)[:4], len(found), len(buffer)] == [b"\0\0\0\1", 2, 0]
 
 
-def test_an_answer_that_comes_late_from_a_process_that_has_ended_is_nobodys() -> None:
+def test_an_answer_that_comes_late_from_processes_that_have_ended_is_nobodys() -> None:
     import asyncio
 
-    from assay.server.grading import Posted
-    from assay.server.side import Answer, Asked, SideGrader
-
-    class Closed(asyncio.SubprocessTransport):
-        def close(self) -> None: ...
-
-        def get_pipe_transport(self, fd: int) -> None: ...
+    from assay.server.grading import Kept
+    from assay.server.side import Answer, Asked, _Line
 
     def answer(number: int, name: str) -> bytes:
-        return frame([Answer(number, Posted(name, "A", [], 0))])
+        return frame([Answer(number, Kept(name, "A", "sha256:e", "sha256:g", 1, True, True, b"{}", None, 3))])
 
     async def told() -> list[Any]:
-        side = SideGrader(Settings(), Log(io.BytesIO()))
-        side._loop = asyncio.get_running_loop()
-        side._ending = True  # nothing is started again here
-        side._transport, side._ready = Closed(), True
-        first = asyncio.ensure_future(side.grade(Asked(b"1", None, "workflow", None, None)))
+        ended: list[str] = []
+        before, after = _Line(lambda: ended.append("before")), _Line(lambda: ended.append("after"))
+        for line in (before, after):
+            line.ready = True
+            line._write = lambda data: None  # type: ignore[method-assign]  # nobody is at the other end
+        first = asyncio.ensure_future(before.ask(Asked("p", b"1", None, "workflow", None, None, number=1)))
         await asyncio.sleep(0)
-        side._asked.clear()
-        side.process_exited()
-        side.pipe_data_received(1, answer(1, "first"))  # its last words, after its end
-        ready_after_the_end = side._ready
-        side._transport, side._ready = Closed(), True
-        second = asyncio.ensure_future(side.grade(Asked(b"2", None, "workflow", None, None)))
+        before.end()
+        before.heard(answer(1, "first"))  # its last words, after its end
+        second = asyncio.ensure_future(after.ask(Asked("p", b"2", None, "workflow", None, None, number=2)))
         await asyncio.sleep(0)
-        side._asked.clear()
-        side.pipe_data_received(1, answer(1, "first") + answer(2, "second"))
-        return [ready_after_the_end, await first, (await second).run_id]
+        after.heard(answer(1, "first") + answer(2, "second"))
+        found = await second
+        return [ended, before.ready, await first, None if found is None else found.run_id]
 
-    assert asyncio.run(told()) == [False, None, "second"]
+    assert asyncio.run(told()) == [["before"], False, None, "second"]
