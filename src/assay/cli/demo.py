@@ -233,6 +233,7 @@ def _tell_where(written: list[str]) -> None:
     command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
     out.write(f"Grade your own: {os.path.relpath(command) if os.sep in command else command} grade runs.jsonl\n")
     out.write("Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl\n")
+    out.write("Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve --db sqlite:///.assay/ledger.db --allow-anonymous\n")
     out.write("Grade your own tools: assay schema validate --mcp 'python server.py', or assay schema grade schema.mjs --emit-prompts\n")
 
 

@@ -134,7 +134,8 @@ def serve(settings: Settings, *, port: int, workers: int) -> int:
     with open_ledger(settings.db) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker
         where = ledger.where
     to_environment(settings)
-    sys.stderr.write(f"assay: serving {where} on http://{settings.host}:{port}/api/v1, {workers} worker{'s' if workers != 1 else ''}\n")
+    own = f"http://{settings.host}:{port}"
+    sys.stderr.write(f"assay: serving {where}, {workers} worker{'s' if workers != 1 else ''}: pages on {own}/, the API on {own}/api/v1\n")
     sys.stderr.flush()
     uvicorn.run(
         "assay.server.app:from_parent",

@@ -6,8 +6,10 @@ and the sentence says so; the table and the document have the others.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from assay import exact
 from assay.reports.charts import marks
 from assay.reports.charts.chart import (
     BLACK,
@@ -272,17 +274,27 @@ def history(points: Sequence[Mapping[str, Any]], distribution: Sequence[Mapping[
     drawn.sort(key=lambda row: str(row["at"]))
     total = sum(items for _, items in spread)
     stored = sum(score * items for score, items in spread) / total if total else None
+    mean = sum((Fraction(str(score)) * Fraction(str(items)) for score, items in spread), Fraction()) / Fraction(str(total)) if total else None
     gate = number(limit)
     said = f"{count(len(drawn), 'exam')}; the last scored {drawn[-1]['said']}."
     said += (
-        f" The stored distribution has {count(int(total), 'item')} with a mean of {stored:.3f}."
-        if stored is not None
+        f" The stored distribution has {count(int(total), 'item')} with a mean of {_thousandths(mean)}."
+        if mean is not None
         else " No distribution is stored to hold it against."
     )
     said += f" The hard gate is {shown(limit)}." if gate is not None else ""
     for score, items in spread:
         rows.append((f"stored: items with score {score:g}", f"{score:g}", f"{items:g}", ""))
     return Chart(name, title, said, _history_spec(drawn, spread, stored, gate), columns, cut(rows, 4))
+
+
+def _thousandths(value: Fraction) -> str:
+    """Three decimals, halves up, from the exact value.
+
+    >>> _thousandths(Fraction("0.9875"))
+    '0.988'
+    """
+    return f"{exact.quantise(value.numerator, value.denominator, 3) / 1000:.3f}"
 
 
 def _history_spec(drawn: list[dict[str, Any]], spread: list[tuple[float, float]], stored: float | None, gate: float | None) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.store.decided import SIDES, sides_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assay.server.state import Services
     from assay.store.decided import Named
     from assay.store.drafts import Item
@@ -87,8 +89,7 @@ def list_decisions(
         more = "Or post to /api/v1/decisions. `assay exam gate` and `assay schema gate` store theirs the same way."
         nothing = empty("No decision is stored in this project yet. A candidate is decided on against a baseline:", FIRST, more=more)
         return page(request, "Decisions", nothing, compare, nav="/decisions")
-    sides = sides_of(services.ledger.database, principal.project, [item.seq for item in found.items])
-    rows = [_row(item, sides.get(item.seq, {})) for item in found.items]
+    rows = rows_of_decisions(services, principal.project, found.items)
     names = [entry.id for entry in services.shelf.entries("policies")]
     form = filters("/decisions", [Field("outcome", "Outcome", "select", CHOICES), Field("policy", "Policy", choices=names)], asked)
     shown = table("Decisions, the newest first", COLUMNS, rows, kind="stack runs", absent="No decision fits this filter.")
@@ -97,6 +98,12 @@ def list_decisions(
     return page(
         request, "Decisions", compare, form, shown, ways("decisions", asked, found, what="decision", paged=bool(after or before)), nav="/decisions", lead=lead
     )
+
+
+def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -> list[list[str]]:
+    """A row of `COLUMNS` for each decision."""
+    sides = sides_of(services.ledger.database, project, [item.seq for item in items])
+    return [_row(item, sides.get(item.seq, {})) for item in items]
 
 
 def _row(item: Item, sides: dict[str, Named]) -> list[str]:

@@ -18,8 +18,8 @@ from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, by_model
 from assay.reports.markup import Html, join, say, tag
 from assay.server.auth import Principal
-from assay.server.pages import recent_runs
-from assay.server.pages.layout import Column, address, chart, empty, letter, link, page, section, table, verdict, when
+from assay.server.pages import decisions, recent_runs
+from assay.server.pages.layout import address, chart, empty, letter, link, page, section, table, verdict, when
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.runs import FIRST
 from assay.store import executions, jobs, recent
@@ -40,12 +40,6 @@ ENDED_BADLY = ("error", "timeout")
 _BUSY = ("queued", "running", "cancelling")
 
 
-class _Decision(msgspec.Struct):
-    reason: Any = None
-    candidate: Any = None
-    baseline: Any = None
-
-
 class _Gate(msgspec.Struct):
     status: Any = None
 
@@ -54,7 +48,6 @@ class _Gates(msgspec.Struct):
     hard_gates: dict[str, _Gate] = {}
 
 
-_decision = msgspec.json.Decoder(_Decision).decode
 _gates = msgspec.json.Decoder(_Gates).decode
 
 
@@ -230,22 +223,12 @@ def _charts(services: Services, found: Window, wanted: str | None) -> Html:
 
 def _decisions(services: Services, project: str, decided: Sequence[recent.Brief]) -> Html:
     if not decided:
-        more = "assay gate candidate.jsonl --baseline baseline.jsonl --db sqlite:///.assay/ledger.db"
-        return section("Latest decisions", empty("No decision is stored yet. A candidate is decided on against a baseline:", more), id="decisions")
-    items = services.ledger.get_many([one.digest for one in decided[:SHOWN]], project=project)
-    rows = []
-    for one in decided[:SHOWN]:
-        item = items.get(one.digest)
-        said = _decision(item.body) if item is not None and item.body is not None else _Decision(reason="its content was forgotten")
-        sides = " against ".join(_side(side) for side in (said.candidate, said.baseline))
-        where = link(sides, address("decisions", one.digest))
-        rows.append([where, verdict(one.status), say(said.reason, "no reason is stated"), say(one.policy), when(one.created_at)])
-    listed = table("Latest decisions", ("Decision", "Outcome", Column("Why", "wide"), "Policy", "Decided"), rows, kind="stack")
+        nothing = empty("No decision is stored yet. A candidate is decided on against a baseline:", decisions.FIRST)
+        return section("Latest decisions", nothing, id="decisions")
+    found = services.ledger.get_many([one.digest for one in decided[:SHOWN]], project=project)
+    items = [found[one.digest] for one in decided[:SHOWN] if one.digest in found]
+    listed = table("Latest decisions", decisions.COLUMNS, decisions.rows_of_decisions(services, project, items), kind="stack")
     return section("Latest decisions", listed, id="decisions")
-
-
-def _side(side: Any) -> str:
-    return str(side["name"]) if isinstance(side, dict) and side.get("name") else "a side without a name"
 
 
 def _newest(found: Window) -> Html:
