@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from hashlib import sha256
+from math import isfinite
+from struct import Struct
 
 import msgspec
 
@@ -21,13 +23,13 @@ _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
 _WHOLE = re.compile(rb"\.0(?=[,\]}])")
 _TRAILING = re.compile(rb"\.\d*0(?:[,\]}]|\Z)")
 _EXPONENT = re.compile(rb"E[-+]\d+(?:[,\]}]|\Z)")
-_POWER = re.compile(rb"e-?\d+(?:[,\]}]|\Z)")
 _MINUS_ZERO = re.compile(rb"-0(?:\.0*)?(?:[,\]}]|\Z)")
 _ZEROS = re.compile(rb"\.0+(?=[,\]}]|\Z)")
 _TAIL = re.compile(rb"(\.\d*[1-9])0+(?=[,\]}]|\Z)")
 # A float in MessagePack that is neither zero nor between 2**-10 and 2**48: it may be none that is finite, or be written with an exponent.
 _STRANGE = re.compile(rb"\xcb(?![\x3f\xbf][\x50-\xff]|[\x40-\x42\xc0-\xc2]|\x00{8})")
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+_double = Struct(">d").unpack
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
@@ -74,11 +76,15 @@ def _is_strange(value: object, fast: bytes) -> bool:
         packed = _pack(value)
     except (OverflowError, TypeError, ValueError):
         return True
-    if _STRANGE.search(packed) is None:
-        return False
-    # the digits of a quite usual float may look like the beginning of a strange one: then the text tells
-    strange = _NOT_FINITE.search(packed) or _MINUS_ZERO.search(fast) or _POWER.search(fast)
-    return strange is not None or b"0" * 21 in fast.translate(_DIGITS)
+    for match in _STRANGE.finditer(packed):
+        # the digits of a quite usual float may look like the beginning of a strange one: then the text does not have that number
+        eight = packed[match.end() : match.end() + 8]
+        number = _double(eight)[0] if len(eight) == 8 else 1.0
+        if not isfinite(number) or (number == 0 and _MINUS_ZERO.search(fast)) or _plain(number) in fast:
+            return True
+        if abs(number) >= _PLAIN_BELOW and b"0" * 21 in fast.translate(_DIGITS):  # a decimal with all its digits
+            return True
+    return False
 
 
 def _careful(value: object, fast: bytes) -> bytes:

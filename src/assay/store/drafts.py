@@ -209,8 +209,10 @@ def graded_drafts(
 def tied(evidence: Draft, card: Draft, grade: Draft) -> list[Draft]:
     """The drafts of a grade with the links between them, before its others."""
     source = Link("graded_from", card.name)
-    made = [] if card.digest == evidence.digest else [card._replace(links=(Link("evidence_of", source.target, evidence.name),))]
-    return [evidence, *made, grade._replace(links=(source, *grade.links))]
+    last = Draft(*grade[:-1], (source, *grade.links))
+    if card.digest == evidence.digest:
+        return [evidence, last]
+    return [evidence, Draft(*card[:-1], (Link("evidence_of", source.target, evidence.name),)), last]
 
 
 def _kind_of(body: Body) -> str:
