@@ -106,6 +106,16 @@ def test_the_end_of_a_process_costs_nobody_an_answer_and_both_are_started_again(
         assert b"a process beside this one ended" in api.log.getvalue()
 
 
+def test_a_process_that_stands_still_is_ended_and_what_waits_for_it_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.server.side.STUCK_S", 0.5)
+    with beside(f"sqlite:///{tmp_path}/l.db") as api:
+        first = wait(api)
+        os.kill(first[0], signal.SIGSTOP)
+        assert api.post("/runs", run(run_id="stuck")).status_code == 201
+        wait(api, without=first)
+        assert api.post("/runs", run(run_id="again")).status_code == 201
+
+
 def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not_stored_twice(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
     with beside(url) as api:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.0
 """How long after their end the processes are started again."""
+STUCK_S = 20.0
+"""How long an answer may take until the processes are held to be stuck, and are ended."""
 
 
 class Setup(NamedTuple):
@@ -121,6 +123,11 @@ class Side:
             loop.call_later(AGAIN_S, lambda: loop.create_task(self.start()))
 
 
+class _Waiting(NamedTuple):
+    since: float
+    told: asyncio.Future[Kept | None]
+
+
 class _Line:
     """Both processes from their start to the end of either; with it the other ends too."""
 
@@ -131,7 +138,8 @@ class _Line:
         self._gone: list[asyncio.Event] = []
         self._buffer = bytearray()
         self._asked: list[Asked] = []
-        self._waiting: dict[int, asyncio.Future[Kept | None]] = {}
+        self._waiting: dict[int, _Waiting] = {}
+        self._watching: asyncio.TimerHandle | None = None
         self._over = False
         self.ready = False
 
@@ -160,8 +168,21 @@ class _Line:
         if not self._asked:
             self._loop.call_soon(self._send)  # what comes in the same turn of the loop goes in one frame
         self._asked.append(asked)
-        self._waiting[asked.number] = told
+        self._waiting[asked.number] = _Waiting(self._loop.time(), told)
+        if self._watching is None:
+            self._watching = self._loop.call_later(STUCK_S / 4, self._watch)
         return await told
+
+    def _watch(self) -> None:
+        """End the processes where the oldest question has waited too long; look again where anybody waits."""
+        self._watching = None
+        oldest = next(iter(self._waiting.values()), None)
+        if oldest is None or self._over:
+            return
+        if self._loop.time() - oldest.since > STUCK_S:
+            self.end()
+        else:
+            self._watching = self._loop.call_later(STUCK_S / 4, self._watch)
 
     def _send(self) -> None:
         asked, self._asked = self._asked, []
@@ -181,9 +202,9 @@ class _Line:
         for found in frames(self._buffer):
             self.ready = True
             for answer in _answers(found):
-                told = self._waiting.pop(answer.number, None)
-                if told is not None and not told.done():
-                    told.set_result(answer.kept)
+                waiting = self._waiting.pop(answer.number, None)
+                if waiting is not None and not waiting.told.done():
+                    waiting.told.set_result(answer.kept)
 
     def end(self) -> None:
         """One of the processes has ended, or shall: end both, and tell whoever waits to do without."""
@@ -193,10 +214,12 @@ class _Line:
         for process in self._processes:
             process.close()
         self._asked.clear()
-        waiting, self._waiting = self._waiting, {}
-        for told in waiting.values():
-            if not told.done():
-                told.set_result(None)
+        if self._watching is not None:
+            self._watching.cancel()
+        left, self._waiting = self._waiting, {}
+        for waiting in left.values():
+            if not waiting.told.done():
+                waiting.told.set_result(None)
         self._ended()
 
     async def close(self) -> None:
