@@ -52,7 +52,7 @@ campaign: $(VENV)/.dev
 	@$(BIN)/python tests/campaign_release.py
 	@$(BIN)/python tests/campaign_kills.py --kills 200
 
-bench: $(VENV)/.core
+bench: $(VENV)/.dev
 	@$(BIN)/python bench/run.py
 
 constraints: $(VENV)/.core

@@ -21,6 +21,11 @@ if __name__ == "__main__":
         "judge_calls.py",
         "bootstrap.py",
         "decision.py",
+        "runner.py",
+        "server.py",
+        "listing.py",
+        "pages.py",
+        "report.py",
     )
     codes = [subprocess.run([sys.executable, str(HERE / name)], check=False).returncode for name in names]
     sys.exit(max(codes))
