@@ -220,3 +220,12 @@ def test_a_run_with_raw_evidence_is_graded_without_any_score(assay: Any, tmp_pat
         "argument_correctness",
         "final_task_correctness",
     ]
+
+
+def test_a_measure_does_not_write_over_the_file_that_it_reads(assay: Any, tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_text('[{"id": "a", "actual": "x", "expected": "x"}]')
+    done = assay("measure", "text", str(path), "-o", str(path))
+    assert done.code == 2
+    assert "is read and would be overwritten" in done.err
+    assert "actual" in path.read_text()

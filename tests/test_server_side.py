@@ -188,13 +188,13 @@ def test_an_answer_that_comes_late_from_processes_that_have_ended_is_nobodys() -
         ended: list[str] = []
         before, after = _Line(lambda: ended.append("before")), _Line(lambda: ended.append("after"))
         for line in (before, after):
-            line.ready = True
+            line.was_ready = True
             line._write = lambda data: None  # type: ignore[method-assign]  # nobody is at the other end
-        first = asyncio.ensure_future(before.ask(Asked("p", b"1", None, "workflow", None, None, number=1)))
+        first = asyncio.ensure_future(before.ask(Asked("p", b"1", None, "workflow", None, None, "sha256:r", number=1)))
         await asyncio.sleep(0)
         before.end()
         before.heard(answer(1, "first"))  # its last words, after its end
-        second = asyncio.ensure_future(after.ask(Asked("p", b"2", None, "workflow", None, None, number=2)))
+        second = asyncio.ensure_future(after.ask(Asked("p", b"2", None, "workflow", None, None, "sha256:r", number=2)))
         await asyncio.sleep(0)
         after.heard(answer(1, "first") + answer(2, "second"))
         found = await second

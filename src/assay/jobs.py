@@ -200,6 +200,8 @@ class _AsRecorded(Grader):
 
     def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
         chosen, over = self._selection["profile"], self._selection["rubric"]
+        if chosen is None:
+            raise ShelfError("LIB-001", "a stored grade of a run names no profile, so it cannot be made again.")
         loaded = self.shelf.profile(_on_shelf(chosen["id"]))
         if over is None or not self._from_run:
             return make_plan(loaded, why=chosen["why"])
@@ -215,21 +217,52 @@ def _on_shelf(name: Any) -> str:
 
 def replay(ledger: Ledger, grade: Item, shelf: Shelf, *, project: str = DEFAULT_PROJECT) -> Replayed:
     """Make a stored grade again from its stored evidence, with the profile, rubric and policy versions recorded in it, and compare the bytes."""
-    stored = grade.tree()
-    if grade.kind != "grade" or not isinstance(stored.get("selection"), dict):
-        raise InputError("STO-017", f"this record is of kind '{grade.kind}'; only a grade can be replayed.", where=grade.digest)
-    again = canonical(remade(trace(ledger, [grade], project=project)[0], shelf).payload())
+    stored = _replayable(grade)
+    again = canonical(Remaker(shelf).made(trace(ledger, [grade], project=project)[0]).payload())
     if again == grade.body:
         return Replayed(grade, stored, True, None)
     return Replayed(grade, stored, False, first_difference(stored, parse_json(again)))
 
 
-def remade(traced: Traced, shelf: Shelf) -> Graded:
-    """A stored grade made again from its stored evidence, with the versions recorded in it."""
-    evidence = _there(traced.evidence, "evidence", traced.grade)
-    cards, now = _cards(traced)
-    grader = _AsRecorded(shelf, traced.grade.tree(), cards, now, from_run=evidence.kind == "run")
-    return grader.grade(Document(evidence.tree(), evidence.digest))
+def _replayable(grade: Item) -> dict[str, Any]:
+    """What a stored grade says, once it says what it was made with."""
+    stored: dict[str, Any] = grade.tree()
+    if grade.kind != "grade" or not isinstance(stored.get("selection"), dict):
+        raise InputError("STO-017", f"this record is of kind '{grade.kind}'; only a grade can be replayed.", where=grade.digest)
+    return stored
+
+
+class _With(NamedTuple):
+    """All that a grader of stored grades depends on, beside the shelf."""
+
+    policy: str
+    selection: bytes
+    basis: tuple[str, ...]
+    """The digests of the cards and of the moment."""
+    from_run: bool
+
+
+class Remaker:
+    """Makes stored grades again, each from its stored evidence and with the versions recorded in it.
+
+    Grades that name the same policy, profile, rubric, cards and moment share a grader: it is made once, however many they are.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._graders: dict[_With, Grader] = {}
+
+    def made(self, traced: Traced) -> Graded:
+        """A stored grade, made again."""
+        evidence = _there(traced.evidence, "evidence", traced.grade)
+        stored = _replayable(traced.grade)
+        from_run = evidence.kind == "run"
+        key = _With(_on_shelf(stored.get("policy")), canonical(stored["selection"]), tuple(item.digest for item in traced.basis), from_run)
+        grader = self._graders.get(key)
+        if grader is None:
+            cards, now = _cards(traced)
+            grader = self._graders[key] = _AsRecorded(self._shelf, stored, cards, now, from_run=from_run)
+        return grader.grade(Document(evidence.tree(), evidence.digest))
 
 
 def first_difference(stored: Any, made: Any, path: str = "") -> Difference | None:

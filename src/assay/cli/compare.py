@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
-from assay.cli.stream import run_id_digest
+from assay.cli.ledger import add_store, storing_result
+from assay.cli.stream import read_cards, run_id_digest
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import Unread, stream_documents
+from assay.files import Unread, atomic_write, stream_documents
+from assay.records.reading import read_scorecard
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
+    from assay.cli.results import Result
+    from assay.cli.stream import Choice
     from assay.pipeline import Grader
     from assay.records.grade import Grade
 
@@ -26,21 +31,33 @@ def run(verb: str, argv: list[str]) -> int:
     return _rank(argv) if verb == "rank" else _summary(argv)
 
 
-def grades(files: list[str], grader: Grader) -> Iterator[Grade]:
-    """Every document of the files, graded; the first fault ends it. A run id may appear once."""
+def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
+    """Every document of the files, graded; the first fault ends it. A run id may appear once. A result that is stored is told what it is made of."""
     seen: set[bytes] = set()
     for file in files:
         for document in stream_documents(file):
             if isinstance(document, Unread):
                 fault = document.fault
                 raise InputError(fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault])
-            grade = grader.grade(document).grade
+            graded = grader.grade(document)
+            grade = graded.grade
             digest = run_id_digest(grade.run_id)
             if digest in seen:
                 fault = Fault(f"the run id {grade.run_id!r} appears more than once.", code="FIL-007", file=document.file, line=document.line, path="run_id")
                 raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
             seen.add(digest)
+            if result is not None:
+                result.made_of(graded.run if graded.run is not None else read_scorecard(document))
             yield grade
+
+
+def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
+    """The choice of the options. The cards of judges that it grades by are part of what a result is made of."""
+    choice = choice_of(options)
+    if result is not None:
+        for card in read_cards(choice.cards):
+            result.made_of(card)
+    return choice
 
 
 def _rank(argv: list[str]) -> int:
@@ -52,14 +69,22 @@ def _rank(argv: list[str]) -> int:
     made.add_argument("files", nargs="+", metavar="FILE", help=".json, .jsonl, or - for standard input")
     made.add_argument("--by", choices=("run", "candidate"), default="run", help="candidate: all runs of one workflow version stand together (default: run)")
     opt.add_choices(made)
+    add_store(made)
     options = made.parse_args(argv)
-    grader = choice_of(options).grader()
-    found = grades(options.files, grader)
+    with storing_result(options, "rank") as result:
+        return _ranked(options, result)
+
+
+def _ranked(options: argparse.Namespace, result: Result | None) -> int:
+    grader = _chosen(options, result).grader()
+    found = grades(options.files, grader, result=result)
     pool = [contender(grade) for grade in found] if options.by == "run" else candidates(found)
     if not pool:
         raise NotEnoughEvidence("FIL-005", "there is nothing to rank.", where=", ".join(options.files))
     places = rank(pool, tie_window=grader.rules.tie_window)
     document = {"order": shown(places), "by": options.by, "tie_window": grader.rules.tie_window / 100, "policy": grader.rules.policy, **_versions()}
+    if result is not None:
+        result.put(document)
     if options.json:
         opt.print_json(document)
         return ExitCode.PASSED
@@ -93,19 +118,25 @@ def _summary(argv: list[str]) -> int:
     made.add_argument("--seed", metavar="N", type=int, help="with --interval bca: the seed, so that the same runs give the same interval")
     opt.add_choices(made)
     opt.add_output(made, (".json",))
+    add_store(made)
     options = made.parse_args(argv)
-    paths = opt.outputs(options)
     if (options.interval == "bca") != (options.seed is not None) or (options.seed is not None and options.seed < 0):
         raise UsageError("CLI-001", "a bootstrap needs its seed, a number from 0 on, and nothing else does.", fix="`--interval bca --seed 1`")
+    opt.outputs(options)
+    with storing_result(options, "summary") as result:
+        return _summed(options, result)
+
+
+def _summed(options: argparse.Namespace, result: Result | None) -> int:
     summary = Summary()
-    for grade in grades(options.files, choice_of(options).grader()):
+    for grade in grades(options.files, _chosen(options, result).grader(), result=result):
         summary.add(grade)
     if not summary.all.n:
         raise NotEnoughEvidence("FIL-005", "there is nothing to sum up.", where=", ".join(options.files))
     block = summary.shown(Intervals(options.interval, options.seed))
-    for path in paths:
-        from assay.files import atomic_write
-
+    if result is not None:
+        result.put(block)
+    for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.write(pretty(block))
     if options.json:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.cli.named import find_named
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.exams import bars
+from assay.exams.document import Outcome, check_result, read_result
 from assay.exams.gate import decide, gate_document
-from assay.files import atomic_write
+from assay.exams.marking import Marking
+from assay.files import Document, atomic_write, read_json
 from assay.reports import junit
 
 if TYPE_CHECKING:
@@ -31,8 +34,12 @@ def gate(argv: list[str]) -> int:
     made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
     made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
     made.add_argument(
-        "--baseline", metavar="B", help="the regression set as the production tutor answered it, graded the same way; exit 4 when it is not there"
+        "--baseline",
+        metavar="B",
+        help="the regression set as the production tutor answered it, graded the same way: a file, or the name of a stored baseline, in the folder and with "
+        "--store also in the ledger; exit 4 when it is not there",
     )
+    made.add_argument("--baselines", metavar="DIR", default=".assay/baselines", help="where stored baselines are (default: .assay/baselines)")
     made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
     common.add_rules(made, "the result's own")
     opt.add_output(made, (".json", ".xml"))
@@ -42,15 +49,47 @@ def gate(argv: list[str]) -> int:
         return _gated(options, store)
 
 
+def _baseline(options: argparse.Namespace, store: Store | None) -> Document:
+    """The baseline: a file, or a graded exam that is stored under a name."""
+    named = not options.baseline.endswith(".json")
+    if os.path.exists(options.baseline):
+        return read_json(options.baseline)
+    try:
+        if named:
+            return _named(options, store)
+        message, where = "there is no such baseline.", options.baseline
+    except NotEnoughEvidence as error:
+        if error.code != "REL-005":
+            raise
+        message, where = error.message, error.where
+    fix = "Grade the production tutor on the regression set, and keep that result as the baseline: `assay baseline set NAME RESULT.json`."
+    raise NotEnoughEvidence("EXM-014", message, where=where, fix=fix)
+
+
+def _named(options: argparse.Namespace, store: Store | None) -> Document:
+    found, kept = find_named(options.baselines, options.baseline, store)
+    if found.kind != "exam":
+        raise InputError("EXM-010", f"the baseline {found.name} holds runs, and is no graded exam.", where=found.path, fix="Use `assay gate`.")
+    if kept is None or store is None:
+        return read_json(found.path)
+    from assay.store.baselines import evidence_of_baseline
+
+    items = list(evidence_of_baseline(store.ledger, kept, kinds=("exam",), project=store.project))
+    store.ledger.close()
+    if len(items) != 1:
+        raise InputError("EXM-010", f"the baseline {found.name} names {len(items)} graded exams, and is to be one.", where=kept.digest)
+    return Document(items[0].tree(), items[0].digest)
+
+
+def _outcome(options: argparse.Namespace, document: Document) -> Outcome:
+    """A graded exam, every number of it made again."""
+    result = read_result(document)
+    return check_result(result, Marking(opt.shelf_of(options).exam_rubric(options.rubric or result.rubric)), where=document.file)
+
+
 def _gated(options: argparse.Namespace, store: Store | None) -> int:
     paths = common.outputs_of(options, options.result, options.regression, options.baseline)
-    if options.baseline and not os.path.exists(options.baseline):
-        raise NotEnoughEvidence(
-            "EXM-014",
-            "there is no such baseline.",
-            where=options.baseline,
-            fix="Grade the production tutor on the regression set, and keep that result as the baseline.",
-        )
+    before = _baseline(options, store) if options.baseline else None
     if options.baseline and not options.regression:
         raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
     if options.set_baseline and not options.regression:
@@ -58,7 +97,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     rules = common.rules_of(options)
     capstone, first = common.result_of(options, options.result)
     regression, source = common.result_of(options, options.regression) if options.regression else (None, None)
-    baseline, before = common.result_of(options, options.baseline) if options.baseline else (None, None)
+    baseline = None if before is None else _outcome(options, before)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     found = gate_document(verdict, rules, capstone)
     if store is not None:

@@ -32,7 +32,11 @@ def run(verb: str, argv: list[str]) -> int:
     )
     made.add_argument("files", metavar="CANDIDATE", nargs="*", help="runs, scorecards or grades of the candidate; .json or .jsonl")
     made.add_argument(
-        "--baseline", metavar="BASELINE", action="append", default=[], help="the same of the baseline, or the name of a stored one; may be repeated"
+        "--baseline",
+        metavar="BASELINE",
+        action="append",
+        default=[],
+        help="the same of the baseline, or the name of a stored one: in the folder, and with --store also in the ledger; may be repeated",
     )
     made.add_argument("--policy", metavar="R", default="release", help="release policy by name, name@version or YAML file (default: release)")
     made.add_argument("--grading-policy", metavar="Q", default="workflow", help="policy that grades the runs (default: workflow)")

@@ -28,17 +28,21 @@ def read_side(paths: Sequence[str], grader: Grader, *, name: str, kept: Sides | 
 
 
 def read_baseline(paths: Sequence[str], grader: Grader, *, folder: str, rules: ReleaseRules, now: datetime | None, kept: Sides | None = None) -> Side:
-    """The baseline: files, or the name of a stored one."""
+    """The baseline: files, or the name of a stored one. With `kept` one that is not in the folder may be in the ledger."""
     if len(paths) == 1 and not os.path.exists(paths[0]) and not paths[0].endswith((".json", ".jsonl", ".ndjson")):
-        from assay.release.baseline import check_age, find
+        from assay.cli.named import find_named
+        from assay.release.baseline import check_age
 
-        stored = find(folder, paths[0])
+        stored, in_ledger = find_named(folder, paths[0], None if kept is None else kept.store)
         if stored.kind != "runs":
             raise InputError(
                 "REL-002", f"the baseline {stored.name} is a graded exam, and has no runs to pair.", where=stored.path, fix="Use `assay exam gate`."
             )
         check_age(stored, rules, now=now)
-        return read_side([stored.path], grader, name=f"baseline {stored.name}", kept=kept)
+        name = f"baseline {stored.name}"
+        if kept is not None and in_ledger is not None:
+            return kept.read_baseline(in_ledger, grader, name=name)
+        return read_side([stored.path], grader, name=name, kept=kept)
     return read_side(paths, grader, name="baseline", kept=kept)
 
 

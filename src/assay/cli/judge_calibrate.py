@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.ledger import add_store, storing
+from assay.cli.ledger import add_store, storing, storing_result
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.files import atomic_write, read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Store
+    from assay.cli.results import Result
 
 STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
 
@@ -110,11 +111,22 @@ def drift(argv: list[str]) -> int:
     )
     made.add_argument("--alpha", metavar="X", type=float, default=limits.alpha, help=f"chance of a false alarm over all tests (default: {limits.alpha})")
     opt.add_output(made, (".json",))
+    add_store(made)
     options = made.parse_args(argv)
+    with storing_result(options, "judge drift") as result:
+        return _drift(options, limits, result)
+
+
+def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | None) -> int:
     if options.minimum < 1 or not 0 <= options.max_flipped < 1 or not 0 < options.alpha < 1:
         raise UsageError("CLI-001", "--minimum must be at least 1, --max-flipped from 0 to below 1, --alpha between 0 and 1.")
     cards = sorted((check_card(read_json(path).tree, where=path) for path in options.files), key=lambda card: str(card["made_at"]))
     document = compare_cards(cards[:-1], cards[-1], limits=limits._replace(minimum=options.minimum, max_flipped=options.max_flipped, alpha=options.alpha))
+    if result is not None:
+        opt.outputs(options)
+        for card in cards:
+            result.made_of(card)
+        result.put(document)
     alarm = document["alarm"]
     head = {True: "ALARM", False: "no alarm", None: "cannot tell"}[alarm]
     lines = [printable(f"{document['model']}: {head}: {document['reason']}")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -19,18 +19,21 @@ import msgspec
 
 from assay.cli.stream import Choice, read_cards
 from assay.errors import printable
+from assay.files import Document
 from assay.jobs import Basis, KeepingGrader, basis_of
 from assay.jobs import Kept as KeptGrade
 from assay.library.shelf import Shelf
 from assay.reports.documents import FORMATS, JsonLines
 from assay.server.keeping import KeptSide, keep_side
-from assay.store.drafts import Body, Draft, body_of, graded_drafts
+from assay.store.baselines import evidence_of_baseline
+from assay.store.drafts import EVIDENCE, Body, Draft, body_of, graded_drafts
 
 if TYPE_CHECKING:
-    from assay.files import Document, Unread
+    from assay.files import Unread
     from assay.pipeline import Grader
     from assay.records.grade import Payload
     from assay.release.sides import Side
+    from assay.store.baselines import KeptBaseline
     from assay.store.ledger import Ledger
 
 SPOOL = ".ledger"
@@ -47,6 +50,7 @@ class Store:
         self.ledger = ledger
         self.project = project
         self._waiting = waiting
+        self._said: list[str] = []
 
     @classmethod
     @contextmanager
@@ -61,6 +65,10 @@ class Store:
         self._waiting.write(len(data).to_bytes(8))
         self._waiting.write(data)
 
+    def say(self, text: str) -> None:
+        """A sentence that is told once all is stored: a verb that fails says why, and nothing else."""
+        self._said.append(text)
+
     def put(self, *groups: list[Draft]) -> None:
         """Store what waits and then these, and say how much of it was new. What this returns from is on the disk."""
         self.put_all(chain(self._waited(), groups))
@@ -74,6 +82,8 @@ class Store:
                 new += stored.new
                 known += not stored.new
         self.ledger.close()
+        for text in self._said:
+            sys.stderr.write(f"assay: {printable(text)}\n")
         sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before.\n")
 
     def _waited(self) -> Iterator[list[Draft]]:
@@ -96,13 +106,28 @@ class Sides:
 
     def __init__(self, store: Store, choice: Choice) -> None:
         self.kept: list[KeptSide] = []
-        self._store = store
+        self.store = store
         self._basis = basis_of(read_cards(choice.cards), choice.now)
 
-    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str) -> Side:
-        """One side, as `deciding.side_of` makes it."""
-        self.kept.append(keep_side(documents, grader, self._store.add, name=name, where=where, basis=self._basis))
+    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
+        """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes from a ledger, by its digest."""
+        self.kept.append(keep_side(documents, grader, self.store.add, name=name, where=where, basis=self._basis, stored=stored))
         return self.kept[-1].side
+
+    def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
+        """The side that a baseline of the ledger is."""
+        bodies: dict[str, Body] = {}
+        documents = _documents(self.store, baseline, bodies)
+        return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
+
+
+def _documents(store: Store, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:
+    """The evidence of a baseline as documents. `bodies` holds that of the newest one: each is done with before the next one is asked for."""
+    for item in evidence_of_baseline(store.ledger, baseline, kinds=EVIDENCE, project=store.project):
+        bodies.clear()
+        bodies[item.digest] = Body(item.body or b"")
+        yield Document(item.tree(), item.digest)
+    store.ledger.close()  # as it was before
 
 
 # --- streams ------------------------------------------------------------------------------------------------------------------------------

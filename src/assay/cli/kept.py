@@ -1,4 +1,4 @@
-"""What a ledger keeps of the results that only commands make: gates on exams, judgements, audits and cards of judges, trees of tool schemas.
+"""What a ledger keeps of the results that only commands make: gates on exams, judgements, audits and cards of judges, trees of tool schemas, measures.
 
 Each function gives drafts, what others rest on first; none stores them. What the API makes too is made in `server.keeping`, for both.
 """
@@ -13,6 +13,7 @@ from assay.errors import InputError
 from assay.files import parse_json, read_json
 from assay.server.keeping import exam_record
 from assay.store.drafts import Draft, Link, draft
+from assay.store.results import schema_of
 
 if TYPE_CHECKING:
     from assay.flowmcp.tree import Tree
@@ -56,6 +57,15 @@ def card_drafts(card: Mapping[str, Any], *, audit: Mapping[str, Any] | None, cal
     made = draft(card, kind="card")
     given = [draft(document, kind=kind) for kind, document in (("audit", audit), ("calibration", calibration)) if document is not None]
     return [*given, made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in given))]
+
+
+# --- what only computes -------------------------------------------------------------------------------------------------------------------
+
+
+def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
+    """What a verb said, with its schema, and links to the records that it was made of; those must be in the ledger."""
+    made = draft({"schema": schema_of(verb), **document}, kind="result")
+    return made._replace(links=tuple([Link("evidence_of", made.name, digest) for digest in made_of]))
 
 
 # --- tool schemas -------------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Keeping, Store
+    from assay.cli.results import Result
     from assay.cli.stream import Choice
     from assay.jobs import Replayed
     from assay.store.drafts import Item
@@ -90,6 +91,18 @@ def storing(options: argparse.Namespace) -> Iterator[Store | None]:
         return
     with _opened(options) as store:
         yield store
+
+
+@contextmanager
+def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | None]:
+    """What `--store` asks for, around the work of a verb that only computes; None where it is not given."""
+    with storing(options) as store:
+        if store is None:
+            yield None
+            return
+        from assay.cli.results import Result
+
+        yield Result(store, verb)
 
 
 @contextmanager
@@ -218,11 +231,19 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
         if len(made) > 1:
             raise UsageError("CLI-001", f"{len(made)} records or more begin with {wanted!r}.", where=ledger.where, fix="Give more digits.")
         if found:
-            raise InputError("STO-017", f"this record is of kind '{found[0].kind}'; only grades and decisions can be replayed.", where=found[0].digest)
+            raise _not_replayable(found[0])
     page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
     if not page.items:
         raise InputError("STO-012", f"no grade of {wanted!r} is in the project '{project}'.", where=ledger.where, fix="Give a digest or a run id.")
     return page.items[0]
+
+
+def _not_replayable(item: Item) -> InputError:
+    from assay.store.results import verb_of
+
+    verb = verb_of(item.schema) if item.kind == "result" else None
+    fix = f"`assay {verb}` makes it again from its input." if verb else "The verb that said it makes it again." if item.kind == "result" else ""
+    return InputError("STO-017", f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.", where=item.digest, fix=fix)
 
 
 def _replayed(found: Replayed) -> dict[str, Any]:

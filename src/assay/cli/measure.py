@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.measuring import finish, make_parser, read_ks, shown, trees
+from assay.cli.measuring import finish, make_parser, parse, read_ks, shown, trees
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files import stream_documents
@@ -71,7 +71,7 @@ def _retrieval(argv: list[str]) -> int:
     )
     made.add_argument("--complete", action="store_true", help="a judged query that the run lacks counts 0 (trec_eval's -c); otherwise it is left out and named")
     made.add_argument("--relevance-level", metavar="N", type=int, default=1, help="the lowest grade that is relevant (default: 1)")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     found = evaluate(
         read_qrels(options.qrels), read_run(options.run), options.metric or DEFAULT_METRICS, relevance_level=options.relevance_level, complete=options.complete
     )
@@ -93,7 +93,7 @@ def _pass_at_k(argv: list[str]) -> int:
     )
     made.add_argument("file", metavar="FILE", help='.jsonl of {"task_id", "n", "c"}, or {"task_id", "passed"} for each attempt')
     made.add_argument("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     ks = read_ks(options.k)
     document = report(read_tasks(stream_documents(options.file), where=options.file), ks)
     lines = [
@@ -110,7 +110,7 @@ def _tests(argv: list[str]) -> int:
 
     made = make_parser("tests", "Fail-to-pass and pass-to-pass of each instance, and how many are resolved.", "assay measure tests results.jsonl")
     made.add_argument("file", metavar="FILE", help='.jsonl of {"instance_id", "fail_to_pass": {"passed": [...], "failed": [...]}, "pass_to_pass": {...}}')
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     document = summarise(read_instances(stream_documents(options.file), where=options.file))
     lines = [f"{name:<20} {count:,}" for name, count in document["counts"].items()]
     lines += [f"{name:<20} {shown(rate)}" for name, rate in document["rates"].items()]
@@ -129,7 +129,7 @@ def _tool_calls(argv: list[str]) -> int:
         "file", metavar="FILE", help='.jsonl of {"id", "tools", "calls": [{"name", "arguments"}], "expected": [{"name", "arguments": {arg: [values]}}]}'
     )
     made.add_argument("--rules", choices=("plain", "bfcl"), default="plain", help="how values are compared (default: plain)")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     with uncollected():
         document = measure_tool_calls(trees(options.file), options.rules)
     if not document["n"]:
@@ -184,7 +184,7 @@ def _text(argv: list[str]) -> int:
         "--steps", metavar="STEP,...", default="nfc,strip", help=f"normalisation of both sides, in order: {', '.join(STEPS)} (default: nfc,strip)"
     )
     made.add_argument("--tolerance", metavar="X", default="0", help="with numeric: how far apart two numbers may be")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     steps = [step for step in options.steps.split(",") if step]
     unknown = [step for step in steps if step not in STEPS]
     if unknown:

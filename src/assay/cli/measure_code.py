@@ -10,7 +10,7 @@ import shutil
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.measuring import check_outputs, finish, make_parser, read_ks, shown, trees
+from assay.cli.measuring import check_outputs, finish, make_parser, parse, read_ks, shown, trees
 from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files import open_input
@@ -76,7 +76,7 @@ def measure_solutions(argv: list[str]) -> int:
         "--one-process", action="store_true", help="for solutions whose values cannot cross between processes; such a solution can forge its verdict"
     )
     made.add_argument("--timeout", metavar="S", type=float, default=10.0, help="seconds for one attempt (default: 10)")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     check_outputs(options, options.file)
     ks = read_ks(options.k)
     require(options.sandbox)
@@ -136,7 +136,7 @@ def measure_patch(argv: list[str]) -> int:
     made.add_argument(
         "--reference", metavar="FILE", help="a patch to compare each with: the share of changed lines both have, 0..1; likeness is not correctness"
     )
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     check_outputs(options, *options.patches, options.reference)
     _need_git()
     if not os.path.isdir(options.tree):
@@ -228,7 +228,7 @@ def measure_repair(argv: list[str]) -> int:
     )
     made.add_argument("--timeout", metavar="S", type=float, default=TEST_S, help=f"seconds for one run of one test (default: {TEST_S:g})")
     made.add_argument("--memory", metavar="MB", type=int, default=1024, help="memory for one run of one test (default: 1024)")
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     check_outputs(options, options.instances, options.patch)
     if not isfinite(options.timeout) or not 0 < options.timeout <= 86_400:
         raise UsageError("CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day.")

@@ -5,23 +5,19 @@ The numbers are those of `stats`; here stands which of them make sense for a fil
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise as successive
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
-from assay.cli import options as opt
+from assay.cli.measuring import finish, make_parser, parse
 from assay.cli.memory import uncollected
 from assay.cli.rater_files import Ratings, read_pairs, read_ratings
-from assay.errors import ExitCode, UsageError
-from assay.files import atomic_write
-from assay.reports.documents import pretty
+from assay.errors import UsageError
 from assay.stats import agreement as many
 from assay.stats import correlation, kappa, pairwise
 from assay.stats.intervals import student
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Sequence
 
     from assay.stats.intervals import Interval
@@ -34,19 +30,18 @@ _MISSING_WORDS = frozenset({"null", "none", "na", "n/a", "nil", "missing", "-"})
 
 def measure_agreement(argv: list[str]) -> int:
     """`assay measure agreement`."""
-    made = opt.parser(
-        "measure agreement",
+    made = make_parser(
+        "agreement",
         "Agreement of two or more raters, each number with its interval: kappas, alpha, correlations.",
         "assay measure agreement labels.jsonl --raters human,judge --level ordinal",
     )
-    opt.add_output(made, (".json",))
     made.add_argument("file", metavar="FILE", help=".jsonl or .csv with one column for each rater; null or an empty cell where there is no rating")
     made.add_argument("--raters", metavar="A,B,...", required=True, help="the columns to compare; with two, the first is the reference of the classification")
     made.add_argument("--level", choices=many.LEVELS, default="nominal", help="what the ratings are: categories, ranks or distances (default: nominal)")
     made.add_argument(
         "--bootstrap", metavar="SEED", type=int, help="also give the percentile bootstrap interval of the mean rating, with this seed; needs numpy"
     )
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     raters = [name.strip() for name in options.raters.split(",")]
     if len(raters) < 2 or not all(raters):
         raise UsageError("CLI-001", f"--raters {options.raters!r} names fewer than two columns.", fix="Write --raters human,judge.")
@@ -54,35 +49,23 @@ def measure_agreement(argv: list[str]) -> int:
         raise UsageError("CLI-001", f"--raters {options.raters!r} names a column twice.", fix="A rater agrees with itself always.")
     with uncollected():
         document = describe_ratings(read_ratings(options.file, raters, level=options.level), options.level, seed=options.bootstrap)
-    return _finish(options, document, _agreement_lines(document))
+    return finish(options, document, _agreement_lines(document))
 
 
 def measure_pairwise(argv: list[str]) -> int:
     """`assay measure pairwise`."""
-    made = opt.parser(
-        "measure pairwise",
+    made = make_parser(
+        "pairwise",
         "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels, preference for a position.",
         "assay measure pairwise verdicts.jsonl",
     )
-    opt.add_output(made, (".json",))
     made.add_argument(
         "file", metavar="FILE", help='.jsonl of {"id", "order": "ab" or "ba", "winner": "a", "b", "tie" or null, "label": the same}; winner names the candidate'
     )
-    options = made.parse_args(argv)
+    options = parse(made, argv)
     with uncollected():
         document = pairwise.measure(read_pairs(options.file))
-    return _finish(options, document, _pairwise_lines(document))
-
-
-def _finish(options: argparse.Namespace, document: dict[str, Any], lines: Sequence[str]) -> int:
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-    return ExitCode.PASSED
+    return finish(options, document, _pairwise_lines(document))
 
 
 # --- agreement ----------------------------------------------------------------------------------------------------------------------------

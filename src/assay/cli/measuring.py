@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.ledger import add_store, storing_result
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files import Unread, atomic_write, stream_documents
 from assay.reports.documents import pretty
@@ -19,7 +20,17 @@ def make_parser(kind: str, what: str, example: str) -> argparse.ArgumentParser:
     """A parser with the options that every measure has."""
     made = opt.parser(f"measure {kind}", what, example)
     opt.add_output(made, (".json",))
+    add_store(made)
+    made.set_defaults(measured=f"measure {kind}")
     return made
+
+
+def parse(made: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """The options of a measure. An output that is also read, and a ledger that cannot be opened, are told of before any work is done."""
+    options = made.parse_args(argv)
+    check_outputs(options, *(value for name, value in vars(options).items() if isinstance(value, str) and name != "measured"))
+    with storing_result(options, options.measured):
+        return options
 
 
 def check_outputs(options: argparse.Namespace, *inputs: str | None) -> None:
@@ -28,8 +39,12 @@ def check_outputs(options: argparse.Namespace, *inputs: str | None) -> None:
 
 
 def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterable[str]) -> int:
-    """Write the document to every output, and print it or the lines."""
-    for path in opt.outputs(options):
+    """Store the document where that is asked for, write it to every output, and print it or the lines."""
+    paths = opt.outputs(options)
+    with storing_result(options, options.measured) as result:
+        if result is not None:
+            result.put(document)
+    for path in paths:
         with atomic_write(path) as stream:
             stream.write(pretty(document))
     if options.json:

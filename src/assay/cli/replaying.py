@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical
+from assay.cli.memory import uncollected
 from assay.deciding import Terms, decide, declared, side_of
 from assay.errors import InputError, NotEnoughEvidence, ShelfError
 from assay.files import Document, parse_json
-from assay.jobs import Replayed, first_difference, remade, trace
+from assay.jobs import Remaker, Replayed, first_difference, trace
 from assay.pipeline import Graded, Grader
 from assay.release.decision import DECISION_SCHEMA
 from assay.release.plan import check_plan
@@ -39,6 +40,11 @@ class _Known(Grader):
 
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
     """Make a stored decision again and compare the bytes."""
+    with uncollected():
+        return _replayed(ledger, item, shelf, project)
+
+
+def _replayed(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
     stored = item.tree()
     if stored.get("schema") != DECISION_SCHEMA:
         raise InputError("STO-017", f"this decision is of the schema {stored.get('schema')!r}; only {DECISION_SCHEMA} can be replayed.", where=item.digest)
@@ -50,8 +56,8 @@ def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -
             "STO-008", "this decision rests on grades that were stored without their evidence.", where=item.digest, fix="Decide again on the runs themselves."
         )
     grader = _Known(shelf, next(iter(graded.values())).grade.policy, graded)
-    trees = ledger.get_many([str(digest) for name in SIDES for digest in evidence[name]], project=project)
-    documents = {name: [Document(trees[str(digest)].tree(), str(digest)) for digest in evidence[name]] for name in SIDES}
+    # each document is known by its digest: what it holds was read, checked and graded above
+    documents = {name: [Document({}, str(digest)) for digest in evidence[name]] for name in SIDES}
     candidate, baseline = (side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES)
     rules = make_release_rules(shelf.release_policy(_on_shelf(stored["policy"])))
     again = parse_json(canonical(decide(candidate, baseline, rules, grader, terms=_terms(ledger, stored, links, item, rules, project))))
@@ -64,9 +70,10 @@ def _graded(ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, pro
     """Every grade that was decided on, made again, by the digest of its evidence."""
     wanted = [link.target for link in links if link.relation == "decides" and link.source == item.digest]
     grades = ledger.get_many(wanted, project=project)
+    remaker = Remaker(shelf)
     found = {}
     for traced in trace(ledger, [grades[digest] for digest in wanted if digest in grades], project=project):
-        made = remade(traced, shelf)
+        made = remaker.made(traced)
         if canonical(made.payload()) != traced.grade.body:
             raise InputError(
                 "REL-008",

@@ -117,6 +117,8 @@ def stop(services: Services) -> None:
     """The end begins: not ready any more, and no stream holds the server up."""
     services.stopping = True
     services.hub.close()
+    if services.side is not None:
+        services.side.hurry(services.settings.shutdown_s / 4)
 
 
 def _hear_the_end(services: Services) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import h11
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from assay.server.bodies import WHOLE
@@ -42,15 +43,16 @@ class Gathered:
     def write(self, data: bytes) -> None:
         """Write, at the end of this turn."""
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def close(self) -> None:
         """Write what is left, and close."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is left."""
         if self._parts:
             parts, self._parts = self._parts, []
             self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
@@ -80,8 +82,26 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
             if timer is not None:
                 timer.cancel()
                 self._head_timer = None
+        elif not self._in_a_head():
+            if timer is not None:
+                timer.cancel()
+                self._head_timer = None
         elif timer is None:
             self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def _in_a_head(self) -> bool:
+        """Whether what came last belongs to the head of a further request, and not to the body of one that was refused."""
+        parser = getattr(self, "conn", None)
+        return parser is None or (parser.their_state is h11.IDLE and bool(parser.trailing_data[0]))
+
+    def eof_received(self) -> bool:
+        """The client says nothing more. What it has asked for is answered; whoever went away in the middle of a stream is let go."""
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_started:
+            cycle.keep_alive = False
+            return True
+        self.transport.flush()
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is waited for any more."""

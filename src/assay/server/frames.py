@@ -70,9 +70,9 @@ def own_ends() -> Ends:
         signal.signal(number, signal.SIG_IGN)  # meant for the process that answers; when that is gone, the pipe ends
     found = Ends(sys.stdin.fileno(), os.dup(sys.stdout.fileno()))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints, prints into the log and not between the frames
-    with suppress(ImportError, AttributeError, OSError):  # more room in the pipes: fewer turns for the same bytes
-        import fcntl
+    for pipe in found:
+        with suppress(ImportError, AttributeError, OSError):  # more room in the pipes: fewer turns for the same bytes; not every end is a pipe
+            import fcntl
 
-        for pipe in found:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
     return found

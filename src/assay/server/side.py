@@ -1,4 +1,4 @@
-"""Two processes beside the one that answers: one grades, one stores. So several cores work, and neither a large body nor the disk holds up anybody's answer.
+"""Two processes beside the one that answers: one grades, one stores. So several cores work, and the disk holds up nobody's answer.
 
 A body goes from here to the process that grades, from there as drafts to the one that stores, and what became of it comes back here:
 
@@ -15,7 +15,9 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE
+from hashlib import sha256
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -31,14 +33,22 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.0
 """How long after their end the processes are started again."""
+AGAIN_AT_MOST_S = 10.0
+"""How long it may take after many starts in vain."""
+PATIENT = 6
+"""Starts in vain until the pause grows."""
 STUCK_S = 20.0
-"""How long an answer may take until the processes are held to be stuck, and are ended."""
+"""How long no answer may come, while somebody waits, until the processes are held to be stuck and are ended."""
+MAX_WAITING = 10_000
+"""Requests that may wait; then clients are asked to come again."""
 
 
 class Setup(NamedTuple):
     """What the processes are told first."""
 
     library: str | None
+    digest: str
+    """Of the library's files: a process that finds others grades nothing."""
     db: str
 
 
@@ -51,6 +61,8 @@ class Asked(NamedTuple):
     policy: str
     profile: str | None
     rubric: str | None
+    rules: str
+    """The digest of the policy as the process that answers has read it."""
     number: int = 0
     """Its own, and never used again: an answer that comes late, from processes that have ended, is nobody's."""
 
@@ -73,15 +85,28 @@ class Answer(NamedTuple):
 _answers = msgspec.msgpack.Decoder(list[Answer]).decode
 
 
+def folder_digest(folder: str | None) -> str:
+    """What the files of a folder are, by their names and bytes; '' where there is no folder."""
+    if folder is None:
+        return ""
+    found = sha256()
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            found.update(frame((str(path.relative_to(folder)), path.read_bytes())))
+    return found.hexdigest()
+
+
 class Side:
     """The near end of both processes."""
 
     def __init__(self, settings: Settings, log: Log) -> None:
-        self._setup = Setup(settings.library, settings.db)
+        self._setup = Setup(settings.library, folder_digest(settings.library), settings.db)
         self._log = log
         self._numbers = count(1)
         self._line: _Line | None = None
         self._ending = False
+        self._in_vain = 0
+        self._starting: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> bool:
@@ -92,21 +117,34 @@ class Side:
         """Start the processes; until they say that they are ready, nothing is sent to them."""
         if self._ending:
             return
-        line = _Line(self._ended)
+        line = self._line = _Line(self._ended)
         try:
             await line.start(self._setup)
-        except OSError as error:
+        except Exception as error:  # whatever it is, it is tried again
             self._log.fault("side", error)
             line.end()
-            return
-        self._line = line
 
     async def close(self) -> None:
         """End them; whoever waits is told to do without."""
         self._ending = True
+        line = self._line
+        if line is not None:
+            line.end()
+        if self._starting is not None:
+            await self._starting
+        if line is not None:
+            await line.gone()
+
+    def hurry(self, within_s: float) -> None:
+        """The server ends: what has not come back until then, this process does itself."""
         if self._line is not None:
-            line, self._line = self._line, None
-            await line.close()
+            self._ending = True
+            asyncio.get_running_loop().call_later(within_s, self._line.end)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many wait already."""
+        return self._line is not None and self._line.waiting > MAX_WAITING
 
     async def ask(self, asked: Asked) -> Kept | None:
         """A body, graded and stored; None where this process must do it itself."""
@@ -116,11 +154,15 @@ class Side:
         return await line.ask(asked._replace(number=next(self._numbers)))
 
     def _ended(self) -> None:
-        self._line = None
+        line, self._line = self._line, None
         if not self._ending:
-            self._log.write("side", level="warning", message="a process beside this one ended; both are started again.")
-            loop = asyncio.get_running_loop()
-            loop.call_later(AGAIN_S, lambda: loop.create_task(self.start()))
+            self._in_vain = 0 if line is not None and line.was_ready else self._in_vain + 1
+            pause_s = min(AGAIN_AT_MOST_S, AGAIN_S * 2 ** max(0, self._in_vain - PATIENT))
+            self._log.write("side", level="warning", message=f"a process beside this one ended; both are started again in {pause_s:g} s.")
+            asyncio.get_running_loop().call_later(pause_s, self._again)
+
+    def _again(self) -> None:
+        self._starting = asyncio.get_running_loop().create_task(self.start())
 
 
 class _Waiting(NamedTuple):
@@ -140,22 +182,36 @@ class _Line:
         self._asked: list[Asked] = []
         self._waiting: dict[int, _Waiting] = {}
         self._watching: asyncio.TimerHandle | None = None
+        self._heard_at = 0.0
         self._over = False
-        self.ready = False
+        self.was_ready = False
+
+    @property
+    def ready(self) -> bool:
+        return self.was_ready and not self._over
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
 
     async def start(self, setup: Setup) -> None:
         between = os.pipe()
         try:
             await self._start("side_keeper", stdin=between[0])
-            await self._start("side_grader", stdout=between[1])
+            if not self._over:
+                await self._start("side_grader", stdout=between[1])
         finally:
             for end in between:
                 os.close(end)
-        self._write(frame(setup))
+        if self._over:  # the end came while they were started
+            for process in self._processes:
+                process.close()
+        else:
+            self._write(frame(setup))
 
     async def _start(self, module: str, *, stdin: int = PIPE, stdout: int = PIPE) -> None:
         process = _Process(self)
-        command = (sys.executable, "-m", f"assay.server.{module}")
+        command = (sys.executable, "-P", "-m", f"assay.server.{module}")  # what lies in the current folder is nobody's module
         transport, _ = await self._loop.subprocess_exec(lambda: process, *command, stdin=stdin, stdout=stdout, stderr=None)
         self._processes.append(transport)
         self._gone.append(process.gone)
@@ -174,19 +230,19 @@ class _Line:
         return await told
 
     def _watch(self) -> None:
-        """End the processes where the oldest question has waited too long; look again where anybody waits."""
+        """End the processes where somebody waits and nothing has come for too long; look again where anybody waits."""
         self._watching = None
         oldest = next(iter(self._waiting.values()), None)
         if oldest is None or self._over:
             return
-        if self._loop.time() - oldest.since > STUCK_S:
+        if self._loop.time() - max(oldest.since, self._heard_at) > STUCK_S:
             self.end()
         else:
             self._watching = self._loop.call_later(STUCK_S / 4, self._watch)
 
     def _send(self) -> None:
         asked, self._asked = self._asked, []
-        if asked:
+        if asked and not self._over:
             self._write(frame(asked))
 
     def _write(self, data: bytes) -> None:
@@ -198,9 +254,10 @@ class _Line:
         """Hand each answer to the one who asked for it."""
         if self._over:
             return  # last words: whoever waited was told to do without
+        self._heard_at = self._loop.time()
         self._buffer += data
         for found in frames(self._buffer):
-            self.ready = True
+            self.was_ready = True
             for answer in _answers(found):
                 waiting = self._waiting.pop(answer.number, None)
                 if waiting is not None and not waiting.told.done():
@@ -210,7 +267,7 @@ class _Line:
         """One of the processes has ended, or shall: end both, and tell whoever waits to do without."""
         if self._over:
             return
-        self._over, self.ready = True, False
+        self._over = True
         for process in self._processes:
             process.close()
         self._asked.clear()
@@ -222,8 +279,7 @@ class _Line:
                 waiting.told.set_result(None)
         self._ended()
 
-    async def close(self) -> None:
-        self.end()
+    async def gone(self) -> None:
         for gone in self._gone:
             await gone.wait()
 
@@ -236,7 +292,11 @@ class _Process(asyncio.SubprocessProtocol):
         self.gone = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._line.heard(data)
+        try:
+            self._line.heard(data)
+        except Exception:  # what cannot be understood cannot be answered
+            self._line.end()
+            raise
 
     def process_exited(self) -> None:
         self.gone.set()

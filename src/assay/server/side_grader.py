@@ -12,10 +12,13 @@ from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.server.frames import own_ends
 from assay.server.grading import make_many
-from assay.server.side import Asked, Graded, Setup
+from assay.server.side import Asked, Graded, Setup, folder_digest
 
 TOGETHER = 8
 """Bodies that are graded together, and go on in one frame."""
+TOGETHER_BYTES = 256 * 1024
+"""How large they may be in all: whoever waits for the first does not wait for a large one behind it."""
+MAX_GRADERS = 64
 
 Names = tuple[str, str | None, str | None]
 """Policy, profile and rubric."""
@@ -31,25 +34,31 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     shelf: Shelf | None = None
     graders: dict[Names, Grader] = {}
+    same = False
     for found in ends.read():
         waiting: list[Asked] = []
         for one in found:
             if shelf is None:
                 setup = msgspec.msgpack.decode(one, type=Setup)
                 shelf = Shelf(setup.library) if setup.library else Shelf()
+                same = folder_digest(setup.library) == setup.digest
                 ends.write(setup)
             else:
                 waiting += _asked(one)
         while waiting:
             n = _alike(waiting)
-            ends.write(_grade(waiting[:n], shelf, graders))
+            ends.write(_grade(waiting[:n], shelf if same else None, graders))
             del waiting[:n]
 
 
 def _alike(asked: list[Asked]) -> int:
     """How many at the start are to be graded in the same way for the same author."""
-    first = asked[0][2:-1]
-    return next((place for place, one in enumerate(asked[:TOGETHER]) if one[2:-1] != first), min(TOGETHER, len(asked)))
+    first, size = asked[0][2:-1], 0
+    for place, one in enumerate(asked[:TOGETHER]):
+        size += len(one.body)
+        if one[2:-1] != first or (place and size > TOGETHER_BYTES):
+            return place
+    return min(TOGETHER, len(asked))
 
 
 def _grade(asked: list[Asked], shelf: Shelf | None, graders: dict[Names, Grader]) -> list[Graded]:
@@ -57,10 +66,13 @@ def _grade(asked: list[Asked], shelf: Shelf | None, graders: dict[Names, Grader]
     names = (first.policy, first.profile, first.rubric)
     try:
         grader = graders.get(names)
-        if grader is None:
-            assert shelf is not None
+        if grader is None and shelf is not None:
+            if len(graders) >= MAX_GRADERS:
+                graders.clear()
             grader = graders[names] = Grader(shelf, policy=first.policy, profile=first.profile, rubric=first.rubric)
     except AssayError:  # the process that answers finds the same, and says it
+        grader = None
+    if grader is None or grader.rules.digest != first.rules:  # or it has read another text under the same name
         return [Graded(one.number, one.project, None) for one in asked]
     made = make_many([one.body for one in asked], grader, author=first.author)
     return [Graded(one.number, one.project, posted) for one, posted in zip(asked, made, strict=True)]

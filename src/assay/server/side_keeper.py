@@ -7,21 +7,27 @@ answers is told to do it itself: it finds the same, or waits for the database, a
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from assay.errors import AssayError, InputError
 from assay.server.committing import MAX_BATCH, commit
 from assay.server.frames import own_ends
 from assay.server.grading import Posted, kept
+from assay.server.logs import Log
 from assay.server.side import Answer, Graded, Setup
+from assay.store.databases import open_database
 from assay.store.ledger import open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.store.drafts import Draft
+    from assay.store.ledger import Ledger
 
 PATIENCE_S = 1.0
 """How long to wait for a database; then the process that answers waits for it."""
@@ -51,7 +57,7 @@ def main() -> None:
         for one in found:
             if ledger is None:
                 setup = msgspec.msgpack.decode(one, type=Setup)
-                ledger = open_ledger(setup.db, patience=PATIENCE_S)
+                ledger = _open(setup.db)
                 ends.write([])
                 continue
             made = _graded(one)
@@ -72,6 +78,14 @@ def main() -> None:
             del waiting[:n]
 
 
+def _open(url: str) -> Ledger:
+    """The ledger that the server has opened before; one that is gone is not made anew."""
+    path = open_database(url).path
+    if path is not None and not os.path.exists(path):
+        raise InputError("STO-001", "there is no ledger any more.", where=path)
+    return open_ledger(url, patience=PATIENCE_S)
+
+
 def _fitting(orders: list[_Order]) -> int:
     """How many at the start go into one transaction."""
     records = 0
@@ -83,5 +97,9 @@ def _fitting(orders: list[_Order]) -> int:
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):
-        main()
+    try:
+        with suppress(BrokenPipeError):
+            main()
+    except AssayError as error:
+        Log().fault("side", error)
+        sys.exit(error.exit_code)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from assay.server.settings import Settings
 
 MAX_GRADERS = 64
+LARGE = 1024 * 1024
+"""Bodies above this are not graded beside, where every other would wait for them, but in a thread of this process."""
 CARDS_S = 10.0
 """How long a grader may know a project's cards of judges without looking again."""
 
@@ -78,9 +80,11 @@ class Services:
 
     async def beside(self, project: str, body: bytes, grader: BasedGrader, author: str) -> Kept | None:
         """A body with one run, graded and stored beside this process; None where this one must do it, also because something is wrong with the body."""
-        if self.side is None or grader.names is None or not body.startswith(b"{"):
+        if self.side is None or grader.names is None or not body.startswith(b"{") or len(body) > LARGE:
             return None
-        return await self.side.ask(Asked(project, body, author, *grader.names))
+        if self.side.is_full:
+            raise Problem(503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"})
+        return await self.side.ask(Asked(project, body, author, *grader.names, grader.rules.digest))
 
     def graded(self, kept: Kept) -> None:
         """A grade was stored: count it, and tell whoever watches, once."""

@@ -111,6 +111,9 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
             raise UsageError("STO-002", f"cannot be written: {error.strerror}.", where=path) from None
     target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
 
+    known: list[tuple[int, int] | None] = []
+    """What the file was when it was opened first."""
+
     def connect() -> sqlite3.Connection:
         made = sqlite3.connect(target, uri=True, timeout=min(1.0, patience), isolation_level=None, check_same_thread=False)
         try:
@@ -121,18 +124,35 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
         except BaseException:
             made.close()
             raise
+        if not known:
+            known.append(_identity(path))
         return made
 
     engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24)
 
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(_WRITES):
+            _check_place(path, known)
             _take_lock(connection, min(1.0, patience))
         else:
             connection.exec_driver_sql("BEGIN")
 
     event.listen(engine, "begin", begin)
     return Database(engine, path, path, patience)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
+    """Refuse to write where another file stands now, or none: a connection would go on with the one that nobody finds any more."""
+    if known and _identity(path) != known[0]:
+        raise UsageError("STO-001", "the file of the ledger was removed or replaced.", where=path, fix="Put it back and start again.")
 
 
 def _take_lock(connection: Connection, within_s: float) -> None:

@@ -20,7 +20,9 @@ from assay.records.scorecard import Scorecard
 from assay.registry import near_miss
 from assay.store.facets import Facets, facets_of
 
-KINDS = ("run", "scorecard", "grade", "decision", "exam", "entry", "index", "card", "audit", "calibration", "judgement", "baseline", "event", "tombstone")
+KINDS = (
+    "run", "scorecard", "grade", "decision", "exam", "entry", "index", "card", "audit", "calibration", "judgement", "baseline", "result", "event", "tombstone",
+)  # fmt: skip
 RELATIONS = ("evidence_of", "graded_from", "decides", "supersedes", "corrects", "candidate_of", "baseline_of")
 EVIDENCE = ("run", "scorecard")
 """What a grade may rest on."""

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from assay.server.bodies import header
-from assay.server.pages import charts, compare, decisions, exams, files, judges, library, live, login, overview, run, runs, schemas
+from assay.server.pages import charts, compare, decisions, exams, files, judges, library, live, login, overview, results, run, runs, schemas
 from assay.server.pages.routing import PageRoute, mark, refused
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-PAGES = (overview, runs, live, run, compare, decisions, exams, judges, schemas, library, login, charts, files)
+PAGES = (overview, runs, live, run, compare, decisions, exams, judges, schemas, results, library, login, charts, files)
 """Every file with pages. An address that fits two belongs to the one that comes first."""
 router = APIRouter(include_in_schema=False)
 for _module in PAGES:

@@ -68,12 +68,13 @@ def overview(request: Request, principal: Principal = READER, policy: Annotated[
     decided = recent.newest(services.ledger.database, project, "decision", limit=DECISIONS)
     running = _running(services, project)
     if not found.grades and not decided:
-        return page(request, "Overview", *([running] if running else []), _first(), nav="/", lead="Nothing is stored in this project yet.")
+        lead = f"Nothing is {'graded' if services.ledger.count(project=project).n else 'stored'} in this project yet."
+        return page(request, "Overview", *([running] if running else []), _first(), _results(), nav="/", lead=lead)
     parts = [
         section("Needs attention", _attention(_alarms(services, project, found, decided)), id="attention"),
         section("Running now", running or tag("p", "Nothing runs now.", class_="absent"), id="running"),
     ]
-    body = [tag("div", *parts, class_="columns"), _charts(services, found, policy), _decisions(services, project, decided), _newest(found)]
+    body = [tag("div", *parts, class_="columns"), _charts(services, found, policy), _decisions(services, project, decided), _newest(found), _results()]
     return page(request, "Overview", *body, nav="/", lead=_lead(found))
 
 
@@ -87,6 +88,11 @@ def _first() -> Html:
     return empty(
         "Runs, grades and decisions appear here as they come in. To begin, send the evidence of a run:", FIRST, more="Or run a workflow with `assay run`."
     )
+
+
+def _results() -> Html:
+    """The way to what has no place in the menu."""
+    return tag("p", link("Results", "/results"), " of measures, ranks, summaries and drift that commands stored.", class_="hint")
 
 
 # --- attention ------------------------------------------------------------------------------------------------------------------------------

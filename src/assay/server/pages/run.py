@@ -42,6 +42,7 @@ PAGE_OF = {
     "calibration": "judges",
     "index": "schemas",
     "entry": "schemas",
+    "result": "results",
 }
 """Where records of a kind are shown; others are shown by the API."""
 RELATIONS = {

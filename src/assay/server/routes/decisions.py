@@ -22,6 +22,7 @@ from assay.server.grading import BasedGrader
 from assay.server.keeping import KeptSide, baseline_draft, baseline_record, decision_drafts, keep_side
 from assay.server.problems import Problem
 from assay.server.state import check_name as on_shelf
+from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
@@ -214,21 +215,9 @@ def _kept(services: Services, project: str, author: str, asked: dict[str, Any]) 
 
 def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]:
     """The newest baseline of a name, or one by its digest."""
+    found = baselines.find_baseline(services.ledger, name, project=project)
+    if found is not None:
+        return found.record
     if finding.DIGEST.fullmatch(name):
-        tree = finding.record(services, project, "baseline", name).tree()
-        return _whole(tree, name)
-    cursor: int | None = None
-    while True:
-        page = services.ledger.find("baseline", project=project, after=cursor, limit=200, newest_first=True)
-        for item in page.items:
-            if item.body is not None and (tree := item.tree()).get("name") == name:
-                return _whole(tree, name)
-        cursor = page.next_cursor
-        if cursor is None:
-            raise NotEnoughEvidence("REL-005", f"there is no baseline {name[:80]!r}.", where="baseline")
-
-
-def _whole(tree: Any, name: str) -> dict[str, Any]:
-    if not isinstance(tree, dict) or not isinstance(tree.get("evidence_digests"), list):
-        raise NotEnoughEvidence("REL-005", f"the baseline {name[:80]!r} names no evidence in this ledger.", where="baseline")
-    return tree
+        raise finding.absent("baseline", name)
+    raise NotEnoughEvidence("REL-005", f"there is no baseline {name[:80]!r}.", where="baseline")

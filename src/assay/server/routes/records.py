@@ -40,6 +40,7 @@ LISTED = {
     "calibrations": "calibration",
     "judgements": "judgement",
     "baselines": "baseline",
+    "results": "result",
 }
 Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]
 

@@ -17,6 +17,7 @@ from assay.server.idempotency import answered_once
 from assay.server.problems import Problem, problem_of
 from assay.server.routes import executions
 from assay.server.run_pages import run_page
+from assay.server.state import LARGE
 from assay.store.listing import grades_of
 
 if TYPE_CHECKING:
@@ -86,17 +87,20 @@ async def post_runs(request: Request) -> Response:
         if beside is not None:
             services.metrics.count("records_sent", beside.records)
             return _answer(request, services, beside, address=ADDRESS)
-        tree = bodies.parsed(data)
+        large = len(data) > LARGE
+        tree = await asyncio.to_thread(bodies.parsed, data) if large else bodies.parsed(data)
         if isinstance(tree, list):
             return await _list(request, services, principal, grader, tree)
-        return await post_one(request, services, principal, grader, tree, kind="assay.run/1", address=ADDRESS)
+        return await post_one(request, services, principal, grader, tree, kind="assay.run/1", address=ADDRESS, large=large)
 
     return await answered_once(request, services, principal, data, work)
 
 
-async def post_one(request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str) -> Response:
-    """Grade and store one document of a kind."""
-    made = _made(tree, grader, principal, kind).posted
+async def post_one(
+    request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str, large: bool = False
+) -> Response:
+    """Grade and store one document of a kind; a large one in a thread, so that others are answered meanwhile."""
+    made = (await asyncio.to_thread(_made, tree, grader, principal, kind) if large else _made(tree, grader, principal, kind)).posted
     return _answer(request, services, kept(made, await services.writer.put(principal.project, made.drafts)), address=address)
 
 

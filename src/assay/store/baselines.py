@@ -1,0 +1,74 @@
+"""Baselines that a ledger keeps, by their names, and the evidence that they name.
+
+The newest of a name is meant by it. A record that is not what its digest says stops the search: nobody knows what it was, and an older one in its place would
+be a baseline that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import NotEnoughEvidence
+
+if TYPE_CHECKING:
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_PAGE = 200
+_AT_ONCE = 500
+
+
+class KeptBaseline(NamedTuple):
+    """A baseline of a ledger: its digest, and its record, which names its evidence."""
+
+    digest: str
+    record: dict[str, Any]
+
+
+def find_baseline(ledger: Ledger, name: str, *, project: str) -> KeptBaseline | None:
+    """The newest baseline of a name, or one by its digest; None where the project has none."""
+    if _DIGEST.fullmatch(name):
+        item = ledger.get(name, project=project)
+        return None if item is None or item.kind != "baseline" else _whole(item.digest, item.tree(), name)
+    return next((_whole(digest, record, name) for digest, record in _all(ledger, project) if record.get("name") == name), None)
+
+
+def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
+    """The names that baselines of a project have, in order."""
+    return sorted({str(record.get("name")) for _, record in _all(ledger, project)})
+
+
+def evidence_of_baseline(ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str) -> Iterator[Item]:
+    """The evidence of a baseline, in the order in which it names it. What is not there any more, or is of another kind, is an error: never left out."""
+    digests = [str(digest) for digest in found.record["evidence_digests"]]
+    for start in range(0, len(digests), _AT_ONCE):
+        part = digests[start : start + _AT_ONCE]
+        items = ledger.get_many(part, project=project)
+        for digest in part:
+            item = items.get(digest)
+            if item is None or item.body is None or item.kind not in kinds:
+                state = "is not in the ledger" if item is None else "was forgotten" if item.body is None else f"is of the kind '{item.kind}'"
+                raise NotEnoughEvidence("STO-008", f"evidence of this baseline {state}: {digest}.", where=found.digest, fix="Keep a new baseline.")
+            yield item
+
+
+def _all(ledger: Ledger, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every baseline of a project that was not forgotten, the newest first."""
+    cursor: int | None = None
+    while True:
+        page = ledger.find("baseline", project=project, after=cursor, limit=_PAGE, newest_first=True)
+        for item in page.items:
+            if item.body is not None:
+                yield item.digest, item.tree()
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _whole(digest: str, record: dict[str, Any], name: str) -> KeptBaseline:
+    if not isinstance(record.get("evidence_digests"), list):
+        raise NotEnoughEvidence("REL-005", f"the baseline {name[:80]!r} names no evidence in this ledger.", where="baseline")
+    return KeptBaseline(digest, record)

@@ -1,0 +1,45 @@
+"""Results of verbs that only compute (`measure`, `rank`, `summary`, `judge drift`): the schema they are stored under, and which verb makes them again.
+
+Nothing is replayed from such a record: it holds what was said, and its links name what of its input is in the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from assay.store.drafts import digest_text
+from assay.store.serving import read
+from assay.store.writing import lookup
+
+if TYPE_CHECKING:
+    from assay.store.databases import Database
+
+_NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
+
+
+def schema_of(verb: str) -> str:
+    """The schema of a verb's result, for a document that does not say one itself.
+
+    >>> schema_of("rank"), schema_of("measure pass-at-k")
+    ('assay.rank/1', 'assay.measure-pass-at-k/1')
+    """
+    return f"assay.{verb.replace(' ', '-')}/1"
+
+
+def verb_of(schema: str | None) -> str | None:
+    """The verb that makes results of a schema; None for a schema that is none of ours.
+
+    >>> verb_of("assay.measure-pass-at-k/1"), verb_of("assay.rank/1"), verb_of("team.rank/1")
+    ('measure pass-at-k', 'rank', None)
+    """
+    found = _NAME.fullmatch(schema or "")
+    return None if found is None else " ".join(filter(None, found.groups()))
+
+
+def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:
+    """Those of the records that a project has, in the order given. What was forgotten is not there. No body is read."""
+    wanted = list(dict.fromkeys(digests))
+    known = read(database, lambda connection: lookup(connection, project, wanted))
+    return [digest_text(digest) for digest in wanted if digest in known and not known[digest].forgotten]
