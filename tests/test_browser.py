@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+
+from browsing import browser
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if path is None:
-        reason = "no chromium here: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def report(assay: Any, tmp_path: Path) -> Path:
-    result = assay("demo", "--out", "out")
-    assert result.code == 0, result.err
-    return tmp_path / "out" / "report.html"
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the demo, made once: a page is only read."""
+    folder = tmp_path_factory.mktemp("report")
+    done = subprocess.run([sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "out" / "report.html"
 
 
 def opened(browser: Any, report: Path, **options: Any) -> tuple[Page, list[str], list[str]]:

@@ -10,14 +10,16 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
+from browsing import Site, browser, check_accessible, check_fits, draw_all, violations
+from conftest import ROOT
 from documents import FAMILIES, run
 from serving import Process
-from test_browser import browser  # noqa: F401  # a fixture
+
+__all__ = ["browser"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SEEN = "2026-11-{day:02d}T10:00:00Z"
@@ -54,32 +56,6 @@ def demo() -> list[dict[str, Any]]:
     return made
 
 
-class Site:
-    """A server with demo data, and what its pages asked for and said in the browser."""
-
-    def __init__(self, server: Process, browser: Any) -> None:  # noqa: F811
-        self.server = server
-        self.base = f"http://127.0.0.1:{server.port}"
-        self._browser = browser
-        self.asked: list[str] = []
-        self.said: list[str] = []
-
-    def open(self, path: str, *, expected: tuple[str, ...] = (), **options: Any) -> Page:
-        """A page; what it says on the console is remembered, but for what is expected."""
-        options = {"viewport": {"width": 1280, "height": 900}, **options}
-        page: Page = self._browser.new_context(**options).new_page()
-        page.on("console", lambda message: None if any(word in message.text for word in expected) else self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.goto(self.base + path)
-        return page
-
-    def quiet(self) -> None:
-        """Nothing was said, and nothing was asked of anybody else."""
-        assert self.said == []
-        assert [url for url in self.asked if not url.startswith((self.base, "data:"))] == []
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     folder = tmp_path_factory.mktemp("pages")
@@ -96,10 +72,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 
 @pytest.fixture
-def site(server: Process, browser: Any) -> Iterator[Site]:  # noqa: F811
+def site(server: Process, browser: Any) -> Iterator[Site]:
     made = Site(server, browser)
     yield made
     made.quiet()
+    made.close()
 
 
 def all_pages(site: Site) -> list[str]:
@@ -122,35 +99,21 @@ def all_pages(site: Site) -> list[str]:
     ]
 
 
-def draw_all(page: Page) -> None:
-    """Have the pictures below the fold drawn too."""
-    page.evaluate("document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })")
-    for _ in range(200):  # a page forbids the evaluation that waiting by a function would need
-        if page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)"):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("a picture does not come")
+def test_no_page_has_a_serious_violation_of_accessibility_in_light_or_dark(site: Site) -> None:
+    for _, page in site.walk(all_pages(site)):
+        check_accessible(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_violation_of_accessibility_in_light_or_dark(site: Site, scheme: str) -> None:
-    for path in all_pages(site):
-        page = site.open(path, color_scheme=scheme)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        draw_all(page)
-        found = Axe().run(page).response["violations"]
-        assert [(path, one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
-        page.context.close()
+def test_every_page_fits_a_phone_and_only_tables_scroll_sideways(site: Site) -> None:
+    check_fits(site, all_pages(site))
 
 
-@pytest.mark.parametrize("width", [360, 768])
-def test_every_page_fits_a_phone_and_only_tables_scroll_sideways(site: Site, width: int) -> None:
-    for path in all_pages(site):
-        page = site.open(path, viewport={"width": width, "height": 800})
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        draw_all(page)
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= width, path
-        page.context.close()
+def test_the_dark_scheme_changes_nothing_but_colours() -> None:
+    """So a page whose markup and measures pass in one scheme passes in the other, and only its colours are checked twice."""
+    sheet = (ROOT / "src" / "assay" / "server" / "static" / "pages.css").read_text(encoding="utf-8")
+    found = re.findall(r"@media [^{]*prefers-color-scheme[^{]*\{\s*:root\s*\{([^}]*)\}\s*\}", sheet)
+    assert len(found) == sheet.count("prefers-color-scheme") == 1
+    assert re.fullmatch(r"(\s*--[a-z-]+: #[0-9a-f]{6};)+\s*", found[0])
 
 
 def test_dark_and_light_differ_also_within_the_charts(site: Site) -> None:
@@ -328,8 +291,7 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
     tell({"event": "step_start", "step": {"name": "check", "index": 1}}, {"event": "step_end", "step": {**steps[1], "index": 1}})
     expect(rows).to_have_count(2)
     assert page.locator("#evaluation").inner_text().strip().endswith("It comes when the run has ended.")
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["impact"]) for one in found] == []
+    assert violations(page) == []
     tell({"event": "workflow_end", "run": {key: whole[key] for key in ("claims", "scores", "outputs")}})
     expect(page.locator("#evaluation")).to_contain_text("workflow@1")
     expect(page.locator("#connection")).to_contain_text("The stream has ended")
@@ -340,7 +302,7 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
     expect(page.locator("h1")).to_have_text("watched & <b>")
 
 
-def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_live_page_survives_a_server_that_comes_back(browser: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     first = Process(url, "--quiet")
     head = {key: value for key, value in run("rag", run_id="r").items() if key not in ("status", "steps", "tool_calls")}
@@ -366,7 +328,7 @@ def test_without_javascript_a_live_page_says_so_and_can_be_loaded_again(site: Si
     expect(page.locator("#steps tbody tr")).to_have_count(1)
 
 
-def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(browser: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     with open_ledger(url) as ledger:
         token = create_token(ledger.database, project="shop", name="me", scopes=("read",)).text
@@ -392,20 +354,17 @@ def test_a_person_logs_in_with_a_token_sees_one_project_and_logs_out(browser: An
 
 
 def test_a_problem_is_a_page_in_both_schemes_and_passes_the_same_checks(site: Site) -> None:
-    for scheme in ("light", "dark"):
-        page = site.open("/runs/none", color_scheme=scheme, expected=("404",))
-        expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], one["impact"]) for one in found] == []
-        page.context.close()
+    page = site.open("/runs/none", expected=("404",))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    check_accessible(page)
 
 
-def test_an_empty_project_is_shown_on_purpose(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_an_empty_project_is_shown_on_purpose(browser: Any, tmp_path: Path) -> None:
     with Process(f"sqlite:///{tmp_path}/ledger.db", "--quiet") as server:
         site = Site(server, browser)
         for path in ("/", "/runs"):
             page = site.open(path)
             expect(page.locator(".empty")).to_contain_text("assay run")
-            assert [(one["id"], one["impact"]) for one in Axe().run(page).response["violations"]] == []
+            assert violations(page) == []
             page.context.close()
         site.quiet()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browsing import Site, browser, check_accessible, check_fits, draw_all, violations
 from serving import Process, serving
 from stocked import Stock, stock
-from test_browser import browser  # noqa: F401  # a fixture
-from test_pages_browser import Site, draw_all
+
+__all__ = ["browser"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -34,11 +34,12 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process,
 
 
 @pytest.fixture
-def shop(stocked: tuple[Process, Stock], browser: Any) -> Iterator[Shop]:  # noqa: F811
+def shop(stocked: tuple[Process, Stock], browser: Any) -> Iterator[Shop]:
     made = Shop(stocked[0], browser)
     made.stock = stocked[1]
     yield made
     made.quiet()
+    made.close()
 
 
 def all_pages(shop: Shop) -> list[str]:
@@ -60,25 +61,14 @@ def all_pages(shop: Shop) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_none_of_these_pages_violates_accessibility_in_light_or_dark(shop: Shop, scheme: str) -> None:
-    for path in all_pages(shop):
-        page = shop.open(path, color_scheme=scheme)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        draw_all(page)
-        found = Axe().run(page).response["violations"]
-        assert [(path, one["id"], one["impact"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
-        page.context.close()
+@pytest.mark.parametrize("half", [0, 1])
+def test_none_of_these_pages_violates_accessibility_in_light_or_dark(shop: Shop, half: int) -> None:
+    for _, page in shop.walk(all_pages(shop)[half::2]):
+        check_accessible(page)
 
 
-@pytest.mark.parametrize("width", [360, 768])
-def test_each_of_these_pages_fits_a_phone(shop: Shop, width: int) -> None:
-    for path in all_pages(shop):
-        page = shop.open(path, viewport={"width": width, "height": 800})
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        draw_all(page)
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= width, path
-        page.context.close()
+def test_each_of_these_pages_fits_a_phone(shop: Shop) -> None:
+    check_fits(shop, all_pages(shop))
 
 
 def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(shop: Shop) -> None:
@@ -138,7 +128,7 @@ def test_what_cannot_be_compared_says_why_beside_the_form(shop: Shop) -> None:
     page = shop.open("/compare?candidate=faq%402&baseline=faq%401&dataset=none%401", expected=("422",))
     expect(page.get_by_role("alert")).to_contain_text("none is stored of this set")
     assert page.get_by_label("Dataset").input_value() == "none@1"
-    assert [(one["id"], one["impact"]) for one in Axe().run(page).response["violations"]] == []
+    assert violations(page) == []
 
 
 @pytest.mark.req("C-016", "C-017")

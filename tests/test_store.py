@@ -613,12 +613,12 @@ def test_a_kill_during_ingest_loses_nothing_that_was_acknowledged(ledger_url: st
     chance = random.Random(7)
     acknowledged: set[str] = set()
     for turn in range(kills()):
-        process = writer(ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40]))
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0.02, 0.5))
-        process.send_signal(signal.SIGKILL)
-        out, _ = process.communicate(timeout=60)
+        with writer(ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40])) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(chance.uniform(0.02, 0.5))
+            process.send_signal(signal.SIGKILL)
+            out = process.stdout.read()  # not communicate(), which would begin after what `readline` has taken in already
         lines = out.splitlines()
         whole = lines if out.endswith("\n") else lines[:-1]
         acknowledged.update(whole)

@@ -18,6 +18,7 @@ import pytest
 
 from assay.store.ledger import open_ledger
 from documents import run, scorecard
+from forking import assay, parents
 from judges import Run, here, judged, put_items
 from postgres import ledger_url, postgres_url
 from servers.scripted_judge import scripted_judge
@@ -25,7 +26,7 @@ from serving import Api, runs, serving
 from test_schema_protocol import GRADED, put, schema, scores
 from test_schema_tree_cli import IMPORTED, LATER, RECORDED, WEIGHT, envelope, record
 
-__all__ = ["here", "ledger_url", "postgres_url"]
+__all__ = ["assay", "here", "ledger_url", "parents", "postgres_url"]
 
 EXAM = {"exam": "verbs", "items": [{"id": "i-1", "prompt": "p", "expected_contains": ["went"], "gloss_contains": ["ging"]}]}
 ANSWER = {"item": "i-1", "response": {"correction": "He went.", "gloss": "Er ging.", "explanation": "past"}, "latency_ms": 12}
@@ -346,12 +347,13 @@ def test_a_verb_that_cannot_store_does_not_pass_and_says_why(assay: Any, inputs:
 
 
 @pytest.mark.parametrize("verb", ["gate", "exam grade"])
-def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any, inputs: Path, verb: str) -> None:
+def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any, here: Run, inputs: Path, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_ledger(f"{inputs}/l.db"):
         pass
     holder = sqlite3.connect(inputs / "l.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    held = assay(*VERBS[verb], "--store", "l.db", "--json", "-o", "out.json")
+    monkeypatch.setitem(open_ledger.__kwdefaults__, "patience", 1.5)  # as without it, only sooner
+    held = here(*VERBS[verb], "--store", "l.db", "--json", "-o", "out.json")
     holder.execute("ROLLBACK")
     holder.close()
     assert (held.code, "is locked by another writer" in held.err, held.out, (inputs / "out.json").exists()) == (2, True, "", False)
