@@ -115,6 +115,14 @@ class Side:
 
     async def start(self) -> None:
         """Start the processes; until they say that they are ready, nothing is sent to them."""
+        self._again()
+        assert self._starting is not None
+        await self._starting
+
+    def _again(self) -> None:
+        self._starting = asyncio.get_running_loop().create_task(self._begin())
+
+    async def _begin(self) -> None:
         if self._ending:
             return
         line = self._line = _Line(self._ended)
@@ -160,9 +168,6 @@ class Side:
             pause_s = min(AGAIN_AT_MOST_S, AGAIN_S * 2 ** max(0, self._in_vain - PATIENT))
             self._log.write("side", level="warning", message=f"a process beside this one ended; both are started again in {pause_s:g} s.")
             asyncio.get_running_loop().call_later(pause_s, self._again)
-
-    def _again(self) -> None:
-        self._starting = asyncio.get_running_loop().create_task(self.start())
 
 
 class _Waiting(NamedTuple):
