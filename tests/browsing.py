@@ -98,7 +98,7 @@ def check_accessible(page: Page) -> None:
     """In the light scheme by every rule; in the dark one, which changes nothing but colours, by every rule of colour."""
     grounds = []
     for scheme, rules in (("light", ()), ("dark", RULES_OF_COLOUR)):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # any text, where two are meant
         grounds.append(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
         found = violations(page, rules=rules)
         assert found == [], (page.url, scheme, found)

@@ -73,6 +73,17 @@ def runs(n: int, *, family: str = "code-repair", start: int = 0, **changes: Any)
     return made
 
 
+def until(found: Any, *, seconds: float = 20) -> Any:
+    """What a function comes to say that is true."""
+    end = time.monotonic() + seconds
+    while True:
+        said = found()
+        if said:
+            return said
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.02)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

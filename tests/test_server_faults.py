@@ -42,7 +42,7 @@ from assay.store.verify import verify
 from campaign_kills import campaign
 from documents import run
 from postgres import ledger_url, postgres_url
-from serving import API, Nursery, Process, runs, serving
+from serving import API, Nursery, Process, runs, serving, until
 from test_server_events import Watcher, end_of, head_of
 
 __all__ = ["ledger_url", "postgres_url"]
@@ -75,17 +75,6 @@ def refused_for_now(server: Process, method: str, path: str, body: Any = None) -
     assert document["status"] == 503
     assert document["title"]
     return f"{document['detail']} {document['fix']}"
-
-
-def until(found: Any, *, seconds: float = 20) -> Any:
-    """What a function comes to say that is true."""
-    end = time.monotonic() + seconds
-    while True:
-        said = found()
-        if said:
-            return said
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.02)
 
 
 def finished(server: Process, job: str) -> Any:

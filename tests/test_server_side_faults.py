@@ -39,7 +39,7 @@ from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import run
 from postgres import ledger_url, postgres_url
-from serving import API, Api, Born, Nursery, free_port, runs, serving
+from serving import API, Api, Born, Nursery, free_port, runs, serving, until
 from test_server_events import Watcher, end_of, head_of
 from test_server_faults import full_disk, hasty
 
@@ -72,17 +72,6 @@ def beside(server: Born) -> dict[str, int]:
             if name.encode() in command:
                 found[name] = int(one)
     return found
-
-
-def until(found: Any, *, seconds: float = 20) -> Any:
-    """What a function comes to say that is true."""
-    end = time.monotonic() + seconds
-    while True:
-        said = found()
-        if said:
-            return said
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.02)
 
 
 def works(server: Born) -> bool:
@@ -835,6 +824,23 @@ def test_a_connection_that_is_idle_after_an_early_refusal_is_kept(hasty: int) ->
         assert answers(wire)[0].status == 200
 
 
+def drip(wire: socket.socket, *, seconds: float) -> None:
+    """A byte now and then."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        wire.sendall(b"x")
+        time.sleep(0.05)
+
+
+def test_a_client_that_drips_the_rest_of_a_refused_body_is_let_go(hasty: int) -> None:
+    with socket.create_connection(("127.0.0.1", hasty), timeout=10) as wire:
+        sent = asked(b"x" * 1000, Content_Type="text/plain")
+        wire.sendall(sent[:-500])
+        assert answers(wire)[0].status == 415
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            drip(wire, seconds=5)
+
+
 class Sink:
     """A transport that notes what it is told."""
 
@@ -856,7 +862,7 @@ def gathered(*turns: Callable[[Gathered], None]) -> list[Any]:
 
     async def work() -> list[Any]:
         sink = Sink()
-        made = Gathered(sink, asyncio.get_running_loop())  # type: ignore[arg-type]
+        made = Gathered(sink, asyncio.get_running_loop())  # type: ignore[arg-type]  # as much of a transport as is used
         for turn in turns:
             turn(made)
             await asyncio.sleep(0)

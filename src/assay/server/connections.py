@@ -82,17 +82,17 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
             if timer is not None:
                 timer.cancel()
                 self._head_timer = None
-        elif not self._in_a_head():
+        elif not self._is_half_way():
             if timer is not None:
                 timer.cancel()
                 self._head_timer = None
         elif timer is None:
             self._head_timer = self.loop.call_later(self.head_s, self._give_up)
 
-    def _in_a_head(self) -> bool:
-        """Whether what came last belongs to the head of a further request, and not to the body of one that was refused."""
+    def _is_half_way(self) -> bool:
+        """Whether the client owes the rest of a head, or of a body that was refused: it may be slow, and not for ever."""
         parser = getattr(self, "conn", None)
-        return parser is None or (parser.their_state is h11.IDLE and bool(parser.trailing_data[0]))
+        return parser is None or parser.their_state is h11.SEND_BODY or (parser.their_state is h11.IDLE and bool(parser.trailing_data[0]))
 
     def eof_received(self) -> bool:
         """The client says nothing more. What it has asked for is answered; whoever went away in the middle of a stream is let go."""

@@ -68,7 +68,7 @@ def main() -> None:
         while waiting:
             assert ledger is not None
             n = _fitting(waiting)
-            stored = commit(ledger, waiting[:n], lambda error: None)
+            stored = commit(ledger, waiting[:n], lambda error: None)  # the process that answers meets the same fault, and tells of it
             ends.write(
                 [
                     Answer(order.number, None if isinstance(became, Exception) else kept(order.posted, became))
