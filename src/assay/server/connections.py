@@ -5,10 +5,13 @@ moment a connection is made, or from the first byte of a further request, until 
 
 The web server writes the head of an answer, and then its body. Each would be a call to the system, and wake the client; what is written in one turn of the
 event loop goes out together.
+
+A plain request that comes in one piece does not go through h11, where that is the parser (see `whole_requests`). What comes behind it waits for its answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -16,6 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from assay.server.bodies import WHOLE
 from assay.server.problems import MEDIA_TYPE, Problem, safe
+from assay.server.whole_requests import Whole, WholeCycle, whole_request
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle, Transport
@@ -66,6 +70,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
 
     head_s: float = HEAD_S
     _head_timer: TimerHandle | None = None
+    _behind: bytes = b""
+    """What came behind a request that is not answered yet."""
 
     def connection_made(self, transport: Transport) -> None:
         """Begin to wait for the first request."""
@@ -74,6 +80,15 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
 
     def data_received(self, data: bytes) -> None:
         """Read on; a head that is whole stops the clock, one that is not starts it."""
+        cycle: Any = self.cycle
+        if isinstance(cycle, WholeCycle) and not cycle.response_complete:
+            self._behind += data
+            self.flow.pause_reading()
+            return
+        found = whole_request(data) if self._is_fresh() else None
+        if found is not None:
+            self._answer(found)
+            return
         super().data_received(data)
         timer, cycle = self._head_timer, self.cycle
         if cycle is not None and not cycle.response_complete:
@@ -88,6 +103,58 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
                 self._head_timer = None
         elif timer is None:
             self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def _is_fresh(self) -> bool:
+        """Whether a request may begin here, and its parser is one that is slower than ours."""
+        parser = getattr(self, "conn", None)
+        return parser is not None and parser.their_state is h11.IDLE and parser.our_state is h11.IDLE and not parser.trailing_data[0]
+
+    def _answer(self, request: Whole) -> None:
+        """Begin to answer a request that has come whole."""
+        self._unset_keepalive_if_required()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        path = self.root_path + request.path
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": "POST",
+            "root_path": self.root_path,
+            "path": path,
+            "raw_path": path.encode("ascii"),
+            "query_string": b"",
+            "headers": request.headers,
+            "state": self.app_state.copy(),
+            WHOLE: True,
+        }
+        self.cycle = cycle = WholeCycle(
+            scope,
+            self.conn,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            False,
+            self.server_state.default_headers,
+            asyncio.Event(),
+            self._answered,
+        )
+        cycle.begin(request.body)
+        task = self.loop.create_task(cycle.run_asgi(self.app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    def _answered(self) -> None:
+        """Go on with what came behind the request."""
+        self.on_response_complete()
+        behind, self._behind = self._behind, b""
+        if behind and not self.transport.is_closing():
+            self.data_received(behind)
 
     def _is_half_way(self) -> bool:
         """Whether the client owes the rest of a head, or of a body that was refused: it may be slow, and not for ever."""
