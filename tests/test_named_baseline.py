@@ -169,6 +169,95 @@ def test_a_ledger_that_is_not_there_is_told_before_the_work(here: Run, tmp_path:
         assert json.loads(done.err)["error"]["code"].startswith("STO-")
 
 
+# --- show, list and diff ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_baseline_of_the_ledger_is_shown_listed_and_compared(here: Run, tmp_path: Path, ledger_url: str) -> None:
+    put_sides(tmp_path)
+    for name, file in (("production", "candidate.jsonl"), ("production", "baseline.jsonl"), ("alpha", "candidate.jsonl")):
+        assert here(*SET, name, file, "--store", ledger_url).code == 0
+    assert here("baseline", "set", "local", "candidate.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    before = count(ledger_url)
+    store = ("--store", ledger_url)
+    listed = here("baseline", "list", *store, "--json").json()
+    labels = [one["name"].partition(" ")[0] for one in listed["baselines"]]
+    assert (labels, listed["broken"]) == (["local@1", "alpha", "production", "production"], [])
+    kept = listed["baselines"][-1]
+    assert (kept["samples"], kept["runs"], kept["kind"], kept["digest"].startswith("sha256:")) == (35, 35, "runs", True)
+    assert "alpha (sha256:" in here("baseline", "list", *store).out
+    assert [one["name"] for one in here("baseline", "list", "--json").json()["baselines"]] == ["local@1"]
+    shown = here("baseline", "show", "production", *store, "--json")
+    assert (shown.code, shown.json()["digest"], shown.json()["versions"]) == (0, kept["digest"], []), "the newest of a name is meant by it"
+    assert "is the one in the project 'default' of" in shown.err
+    older = here("baseline", "show", listed["baselines"][2]["digest"], *store)
+    assert (older.code, "35 in 35 runs" in older.out) == (0, True), older.err
+    by_name = here("baseline", "diff", "production", "candidate.jsonl", *store, "--json")
+    assert here("baseline", "set", "production", "baseline.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    in_folder = here("baseline", "diff", "production@1", "candidate.jsonl", "--json").json()
+    found = by_name.json()
+    assert found.pop("baseline").startswith("baseline production (sha256:")
+    in_folder.pop("baseline")
+    assert (by_name.code, found) == (0, in_folder), by_name.err
+    both = here("baseline", "diff", "alpha", listed["baselines"][2]["digest"], *store, "--json")
+    assert (both.code, both.json()["changed"]) == (0, [])
+    assert here("baseline", "diff", "production", "alpha", *store, "--json").code == 0
+    assert "the one in the folder" in here("baseline", "show", "production", *store).err, "the folder comes first"
+    assert count(ledger_url) == before, "who only looks stores nothing"
+
+
+def test_a_name_that_is_nowhere_is_said_alike_by_every_verb(here: Run, tmp_path: Path) -> None:
+    put_sides(tmp_path)
+    assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
+    for arguments in (("show", "prodution"), ("diff", "prodution", "candidate.jsonl"), ("diff", "production", "prodution")):
+        done = here("baseline", *arguments, "--store", "l.db", "--json")
+        assert done.code == 4
+        assert json.loads(done.err)["error"] == json.loads(here(*GATE, "--baseline", "prodution", "--store", "l.db", "--json").err)["error"]
+        alone = here("baseline", *arguments, "--json")
+        assert (alone.code, "ledger" in alone.err) == (4, False)
+    other = here("baseline", "show", "production", "--store", "l.db", "--project", "other")
+    assert (other.code, "There are none." in other.err) == (4, True)
+    assert "nor in the project 'other' of" in here("baseline", "list", "--store", "l.db", "--project", "other").err
+
+
+def test_who_only_looks_makes_no_ledger(here: Run, tmp_path: Path) -> None:
+    put_sides(tmp_path)
+    for arguments in (("list",), ("show", "x"), ("diff", "x", "candidate.jsonl")):
+        for url in ("none.db", "mysql://x/y"):
+            done = here("baseline", *arguments, "--store", url, "--json")
+            assert (done.code in (2, 3), done.out, (tmp_path / "none.db").exists()) == (True, "", False)
+            assert json.loads(done.err)["error"]["code"].startswith("STO-")
+        assert here("baseline", *arguments, "--store", "none.db", "--project", "../x").code == 3
+
+
+def test_a_broken_baseline_of_the_ledger_is_listed_as_broken_and_hides_no_other(here: Run, tmp_path: Path) -> None:
+    put_sides(tmp_path)
+    assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
+    with open_ledger("l.db") as ledger:
+        record = ledger.find("baseline").items[0].tree()
+        odd = [{"made_at": "yesterday"}, {"evidence_digests": None}]
+        bare = {key: value for key, value in record.items() if key != "summary"}
+        drafts = [draft({**record, "name": f"odd-{place}", **changes}, kind="baseline") for place, changes in enumerate(odd)]
+        ledger.put_many([*drafts, draft({**bare, "name": "bare"}, kind="baseline")])
+    done = here("baseline", "list", "--store", "l.db", "--json")
+    assert (done.code, [one["name"].partition(" ")[0] for one in done.json()["baselines"]], len(done.json()["broken"])) == (3, ["production"], 3)
+    assert here("baseline", "list", "--store", "l.db").out.count("BROKEN") == 3
+    assert [here("baseline", "show", name, "--store", "l.db").code for name in ("odd-0", "odd-1", "bare", "production")] == [3, 4, 3, 0]
+    spoil(tmp_path / "l.db", "run")
+    assert here("baseline", "show", "production", "--store", "l.db").code == 3, "its digests are checked"
+    spoil(tmp_path / "l.db", "baseline")
+    changed = here("baseline", "list", "--store", "l.db", "--json")
+    assert (changed.code, len(changed.json()["broken"])) == (3, 4)
+
+
+def test_evidence_of_a_baseline_that_was_forgotten_is_told_when_it_is_shown(here: Run, tmp_path: Path) -> None:
+    put_sides(tmp_path)
+    assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
+    with open_ledger("l.db") as ledger:
+        ledger.forget(ledger.find("baseline").items[0].tree()["evidence_digests"][3], author="dpo", reason="asked to")
+    done = here("baseline", "show", "production", "--store", "l.db")
+    assert (done.code, "was forgotten" in done.err, done.out) == (4, True, "")
+
+
 # --- exams --------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +288,8 @@ def test_an_exam_is_held_against_a_baseline_by_its_name(here: Run, exams: Path, 
     assert (other.code, json.loads(other.err)["error"]["code"]) == (4, "EXM-014")
     assert "nor in the project 'other' of" in other.err
     assert here(*EXAM, "--baseline", "tutor").code == 4
+    shown = here("baseline", "show", "tutor", "--store", ledger_url)
+    assert (shown.code, "exam        score 0.96 over 100 items" in shown.out) == (0, True), shown.err
 
 
 def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(here: Run, exams: Path) -> None:

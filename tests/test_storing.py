@@ -216,11 +216,14 @@ def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_h
         gate = assay("exam", "gate", "result.json", "--regression", "worse.json", "--baseline", "result.json", "--store", ledger_url, "--json")
         assert (gate.code, "1 records stored" in gate.err) == (1, True), gate.err  # the results are there already
         shown = api.get(f"/records/{newest(ledger_url, 'decision')}").json()
+    evidence = shown["record"].pop("evidence")
     assert shown["record"] == gate.json()
     assert sorted(link["relation"] for link in shown["links"]) == ["baseline_of", "candidate_of", "candidate_of"]
+    assert (evidence["capstone"], evidence["baseline"]) == ({"digest": posted["digest"]}, {"digest": posted["digest"]}), "it names what it was decided on"
     assert assay("baseline", "set", "tutor", "result.json", "--store", ledger_url).code == 0
     assert assay("verify", "--db", ledger_url).code == 0
-    assert assay("replay", shown["digest"], "--db", ledger_url).code == 3  # told, not guessed
+    played = assay("replay", shown["digest"], "--db", ledger_url, "--json")
+    assert (played.code, played.json()["same"], played.json()["passed"]) == (0, True, False), played.err
 
 
 def test_a_card_that_the_command_stores_is_the_very_record_of_the_api(assay: Any, tmp_path: Path, lite: Api) -> None:
@@ -280,9 +283,13 @@ def test_the_tree_of_tool_schemas_is_kept_entry_by_entry_with_its_index(assay: A
     assert "0 records stored" in assay("schema", "index", *store).err
     gate = assay("schema", "gate", "beewatch.scales", *store, "--json")
     shown = lite.get(f"/records/{newest(f'{tmp_path}/l.db', 'decision')}").json()
+    evidence = shown["record"].pop("evidence")
     assert shown["record"] == {"schema": "assay.schema-gate/1", **gate.json()}
     index = json.loads((tmp_path / "grading-data/providers/beewatch/index.json").read_text())
     assert lite.get(f"/indexes/{shown['links'][0]['source']}").json()["record"] == index
+    assert evidence["indexes"] == {"beewatch": shown["links"][0]["source"]}
+    source = lite.get(f"/records/{evidence['sources']['beewatch.scales']['digest']}").json()["record"]
+    assert json.loads(source["text"]) == schema()
     assert assay("verify", "--db", "l.db").code == 0
 
 
@@ -366,9 +373,8 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any
 
 
 def test_what_has_no_result_cannot_be_stored(assay: Any, inputs: Path) -> None:
-    for arguments in (("gate", "--plan", "--baseline", "baseline.jsonl"), ("schema", "grade", "scales.json", "--emit-prompts")):
-        done = assay(*arguments, "--store", "l.db")
-        assert (done.code, "nothing to store" in done.err, (inputs / "l.db").exists()) == (2, True, False)
+    done = assay("schema", "grade", "scales.json", "--emit-prompts", "--store", "l.db")
+    assert (done.code, "nothing to store" in done.err, (inputs / "l.db").exists()) == (2, True, False)
 
 
 def test_an_input_at_fault_stores_nothing(assay: Any, inputs: Path) -> None:

@@ -161,11 +161,95 @@ def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> Non
     write(
         tmp_path / "lines.jsonl", {"task_id": "t", "solution": "def f():\n    return 1\n", "test": "def check(f):\n    assert f() == 1\n", "entry_point": "f"}
     )
-    done = assay("measure", "solutions", "lines.jsonl", "--store", "l.db", "--json")
+    done = assay("measure", "solutions", "lines.jsonl", "--store", "l.db", "--json", "-o", "out.json")
     assert done.code == 0, done.err
+    again = assay("measure", "solutions", "lines.jsonl", "--store", "l.db", "--json")
     [item] = results(f"{tmp_path}/l.db")
     assert item.schema == "assay.measure-solutions/1"
-    assert json.loads(item.body)["attempts"] == done.json()["attempts"]
+    assert ("1 records stored" in done.err, "0 records stored" in again.err) == (True, True), "the same measurement twice is one record"
+    assert done.json()["attempts"][0]["wall_s"] != again.json()["attempts"][0]["wall_s"], "how long it took is still said"
+    assert json.loads((tmp_path / "out.json").read_text()) == done.json()
+    kept = {"schema": "assay.measure-solutions/1", **done.json(), "attempts": [{**one} for one in done.json()["attempts"]]}
+    assert kept["attempts"][0].pop("wall_s") > 0
+    assert json.loads(item.body) == kept
+
+
+def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_called(assay: Any, tmp_path: Path) -> None:
+    if (why := available()[0].why_not) and os.environ.get("CI") != "true":
+        pytest.skip(f"bubblewrap is needed: {why}")
+    put_patch(tmp_path)
+    (tmp_path / "stale.diff").write_text(PATCH.replace("-one", "-three"))
+    for patch, tests in (("fix.diff", 2), ("stale.diff", 0)):
+        arguments = ("--tree", "tree", "--patch", patch, "--test-command", "{python} -c 1 {test}", "--pass-to-pass", "wall_s,b", "--id", "wall_s")
+        done, again = (assay("measure", "repair", *arguments, "--store", "l.db", "--json") for _ in range(2))
+        assert done.code == 0, done.err
+        assert ("1 records stored" in done.err, "0 records stored" in again.err) == (True, True), again.err
+        kept, told = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
+        runs_told = [run for both in (told["instances"]["wall_s"]["tests"] or {}).values() for run in both.values()]
+        assert [run.pop("wall_s") > 0 for run in runs_told] == [True] * 2 * tests
+        assert kept == {"schema": "assay.measure-repair/1", **told}, "nothing else is left out, whatever it is called"
+
+
+# --- plans --------------------------------------------------------------------------------------------------------------------------------
+
+PLAN = ("gate", "--plan", "--sd", "1.5", "--now", "2026-11-10T00:00:00Z")
+
+
+def test_a_plan_is_kept_once_and_found_through_the_ledger(here: Run, tmp_path: Path, ledger_url: str) -> None:
+    write(tmp_path / "runs.jsonl", *runs(40))
+    write(tmp_path / "some.jsonl", *runs(40)[:5])
+    assert here("grade", "some.jsonl", "--store", ledger_url).code in (0, 1)
+    plain = here(*PLAN, "--baseline", "runs.jsonl", "--json")
+    done = here(*PLAN, "--baseline", "runs.jsonl", "--json", "--store", ledger_url, "-o", "plan.json")
+    assert (done.code, done.out) == (0, plain.out), "storing changes no result"
+    assert "1 records stored" in done.err, done.err
+    assert "0 records stored" in here(*PLAN, "--baseline", "runs.jsonl", "--store", ledger_url).err
+    [item] = results(ledger_url)
+    assert (item.schema, json.loads(item.body)) == ("assay.gate-plan/1", {"schema": "assay.gate-plan/1", "plan": json.loads(done.out)})
+    with serving(ledger_url) as api:
+        [listed] = api.get("/results").json()["items"]
+        assert api.get(f"/results/{listed['digest']}").json()["record"]["plan"]["digest"] == json.loads(done.out)["digest"]
+        assert sources(api, item.digest) == sorted(one["digest"] for one in api.get("/runs").json()["items"]), "tied to those of its runs that are there"
+        assert "Gate --plan" in Markup(api.client.get("/results", headers=HTML).text).text
+    played = here("replay", item.digest, "--db", ledger_url, "--json")
+    assert (played.code, "`assay gate --plan` makes it again" in json.loads(played.err)["error"]["fix"]) == (3, True)
+    assert here("verify", "--db", ledger_url).code == 0
+
+
+def test_a_plan_that_is_kept_is_decided_with_and_both_are_kept(here: Run, tmp_path: Path) -> None:
+    write(tmp_path / "candidate.jsonl", *runs(40))
+    write(tmp_path / "baseline.jsonl", *runs(40, latency_ms=20000))
+    plan = ("gate", "--plan", "--baseline", "baseline.jsonl", "--now", "2026-11-10T00:00:00Z", "-o", "plan.json")
+    gate = ("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--with-plan", "plan.json")
+    for first, second, url in ((plan, gate, "a.db"), (gate, plan, "b.db")):
+        assert here(*plan).code == 0
+        for arguments in (first, second):
+            done = here(*arguments, "--store", url)
+            assert done.code == 0, done.err
+        with open_ledger(url) as ledger:
+            decision = ledger.find("decision").items[0]
+            assert decision.tree()["plan"]["digest"] == ledger.find("result").items[0].tree()["plan"]["digest"]
+        assert here("replay", decision.digest, "--db", url).code == 0
+        assert here("verify", "--db", url).code == 0
+
+
+def test_a_plan_takes_a_baseline_of_the_ledger_and_its_pilot_as_what_it_is_made_of(here: Run, tmp_path: Path) -> None:
+    write(tmp_path / "baseline.jsonl", *runs(40, latency_ms=20000))
+    write(tmp_path / "pilot.jsonl", *runs(40))
+    assert here("baseline", "set", "production", "baseline.jsonl", "--dir", "elsewhere", "--store", "l.db", "--now", "2026-11-01T00:00:00Z").code == 0
+    assert here("gate", "--plan", "pilot.jsonl", "--baseline", "production", "--now", "2026-11-10T00:00:00Z").code == 4, "without the ledger there is none"
+    assert here("grade", "pilot.jsonl", "--store", "l.db").code in (0, 1)
+    done = here("gate", "--plan", "pilot.jsonl", "--baseline", "production", "--now", "2026-11-10T00:00:00Z", "--store", "l.db", "--json")
+    assert (done.code, done.json()["n"], "is the one in the project 'default' of" in done.err) == (0, 40, True), done.err
+    [item] = results("l.db")
+    with open_ledger("l.db") as ledger:
+        assert len([link for link in ledger.links_of(item.digest, limit=1000) if link.relation == "evidence_of"]) == 80
+    old = here("gate", "--plan", "--baseline", "production", "--now", "2029-11-10T00:00:00Z", "--store", "l.db")
+    assert (old.code, "days old" in old.err) == (4, True)
+    for arguments, code in ((("--power", "2"), 2), (("--baseline", "nobody"), 4), (("-o", "plan.md"), 2)):
+        assert here(*PLAN, *arguments, "--store", "fresh.db").code == code
+    assert (tmp_path / "fresh.db").exists(), "a ledger is opened before it is looked into"
+    assert results("fresh.db") == []
 
 
 # --- what it is tied to -------------------------------------------------------------------------------------------------------------------

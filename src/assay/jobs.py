@@ -194,7 +194,7 @@ class _AsRecorded(Grader):
     def __init__(self, shelf: Shelf, stored: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], now: datetime | None, *, from_run: bool) -> None:
         self._selection = stored["selection"]
         self._from_run = from_run
-        super().__init__(shelf, policy=_on_shelf(stored["policy"]), cards=cards, now=now)
+        super().__init__(shelf, policy=on_shelf(stored["policy"]), cards=cards, now=now)
         if self._selection["profile"] is not None:
             self._required = self._plan(None, None, None)
 
@@ -202,16 +202,16 @@ class _AsRecorded(Grader):
         chosen, over = self._selection["profile"], self._selection["rubric"]
         if chosen is None:
             raise ShelfError("LIB-001", "a stored grade of a run names no profile, so it cannot be made again.")
-        loaded = self.shelf.profile(_on_shelf(chosen["id"]))
+        loaded = self.shelf.profile(on_shelf(chosen["id"]))
         if over is None or not self._from_run:
             return make_plan(loaded, why=chosen["why"])
-        return make_plan(loaded, why=chosen["why"], rubric=self.shelf.rubric(_on_shelf(over["id"])), rubric_why=over["why"])
+        return make_plan(loaded, why=chosen["why"], rubric=self.shelf.rubric(on_shelf(over["id"])), rubric_why=over["why"])
 
 
-def _on_shelf(name: Any) -> str:
+def on_shelf(name: Any, *, of: str = "grade") -> str:
     """A name with its version, never a path: what is stored may come from anywhere."""
     if not isinstance(name, str) or "@" not in name or "/" in name or "\\" in name or name.endswith((".yaml", ".yml")):
-        raise ShelfError("LIB-001", f"a stored grade names what it was made with as name@version, not {name!r}.")
+        raise ShelfError("LIB-001", f"a stored {of} names what it was made with as name@version, not {name!r}.")
     return name
 
 
@@ -257,7 +257,7 @@ class Remaker:
         evidence = _there(traced.evidence, "evidence", traced.grade)
         stored = _replayable(traced.grade)
         from_run = evidence.kind == "run"
-        key = _With(_on_shelf(stored.get("policy")), canonical(stored["selection"]), tuple(item.digest for item in traced.basis), from_run)
+        key = _With(on_shelf(stored.get("policy")), canonical(stored["selection"]), tuple(item.digest for item in traced.basis), from_run)
         grader = self._graders.get(key)
         if grader is None:
             cards, now = _cards(traced)

@@ -1,4 +1,4 @@
-"""`assay baseline`: store, show, list and compare baselines."""
+"""`assay baseline`: store, show and list baselines; compare them: `baseline_diff`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
-from assay.cli.ledger import add_store, storing
+from assay.cli.ledger import add_store, looking, storing
+from assay.cli.named import as_stored, find_named
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files import Unread, atomic_write, read_json, stream_documents
+from assay.files import Unread, read_json, stream_documents
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import Stored, find, store
-from assay.release.decision import comparison_shown
-from assay.release.pairs import Pair, pair_up
-from assay.release.policy import make_release_rules
-from assay.release.promotion import promote
-from assay.release.sides import mismatch_error, mismatches
-from assay.reports.documents import encode, pretty
+from assay.reports.documents import encode
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Store
+    from assay.cli.named import Found
     from assay.cli.stream import Choice
     from assay.release.sides import Side
+    from assay.store.baselines import KeptBaseline
 
-DIFF_SCHEMA = "assay.baseline-diff/1"
 VERSIONS = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+LOOK = "also look in a ledger, for what the folder does not have"
+_SHOWN = ("samples", "runs", "summary", "fingerprint")
 ACTIONS = {
     "set": "store evidence under a name; an older one of that name stays",
     "show": "what a stored baseline holds",
@@ -47,10 +46,13 @@ def run(verb: str, argv: list[str]) -> int:
     )
     if isinstance(action, ExitCode):
         return action
-    return {"set": _set, "show": _show, "list": _list, "diff": _diff}[action](argv[1:])
+    from assay.cli.baseline_diff import diff
+
+    return {"set": _set, "show": _show, "list": _list, "diff": diff}[action](argv[1:])
 
 
-def _parser(action: str, what: str, example: str) -> argparse.ArgumentParser:
+def make_parser(action: str, what: str, example: str) -> argparse.ArgumentParser:
+    """A parser with the folder of the baselines."""
     made = opt.parser(f"baseline {action}", what, example)
     made.add_argument(
         "--dir", "--baselines", dest="dir", metavar="DIR", default=".assay/baselines", help="where baselines are stored (default: .assay/baselines)"
@@ -58,7 +60,8 @@ def _parser(action: str, what: str, example: str) -> argparse.ArgumentParser:
     return made
 
 
-def _add_choices(made: argparse.ArgumentParser) -> None:
+def add_choices(made: argparse.ArgumentParser) -> None:
+    """The options that choose how runs are graded."""
     made.add_argument("--grading-policy", metavar="Q", default="workflow", help="policy that grades the runs (default: workflow)")
     made.add_argument("--profile", metavar="P", help="profile by name, letter A-D, name@version or YAML file (default: the run's workflow.family)")
     made.add_argument("--rubric", metavar="R", help="rubric that overrides the profile's criteria")
@@ -66,21 +69,22 @@ def _add_choices(made: argparse.ArgumentParser) -> None:
     opt.add_library(made)
 
 
-def _choice(options: argparse.Namespace) -> Choice:
+def choice_for(options: argparse.Namespace) -> Choice:
+    """What is graded by: here a policy is named by its own option."""
     import argparse as parsing
 
     return choice_of(parsing.Namespace(**{**vars(options), "policy": options.grading_policy}))
 
 
 def _set(argv: list[str]) -> int:
-    made = _parser(
+    made = make_parser(
         "set",
         "Store the evidence of the version in production, with its fingerprint, date and summary. Nothing is overwritten: an older one stays as NAME@N.",
         "assay baseline set production runs.jsonl",
     )
     made.add_argument("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'")
     made.add_argument("files", metavar="FILE", nargs="+", help="runs, scorecards or grades, .json or .jsonl; or one graded exam")
-    _add_choices(made)
+    add_choices(made)
     add_store(made)
     options = made.parse_args(argv)
     stored_baselines.check_name(options.name)
@@ -98,7 +102,7 @@ def _set(argv: list[str]) -> int:
 
 
 def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored:
-    side = _kept_side(options, now, ledger) if ledger is not None else read_side(options.files, _choice(options).grader(), name=f"baseline {options.name}")
+    side = _kept_side(options, now, ledger) if ledger is not None else read_side(options.files, choice_for(options).grader(), name=f"baseline {options.name}")
 
     def write(stream: IO[bytes]) -> None:
         for path in options.files:
@@ -123,7 +127,7 @@ def _kept_side(options: argparse.Namespace, now: datetime, ledger: Store) -> Sid
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import baseline_draft, baseline_record
 
-    choice = dated(_choice(options))
+    choice = dated(choice_for(options))
     sides = Sides(ledger, choice)
     side = read_side(options.files, choice.grader(), name=f"baseline {options.name}", kept=sides)
     if sides.kept[0].bare:
@@ -166,15 +170,39 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
 
 
 def _show(argv: list[str]) -> int:
-    made = _parser("show", "What a stored baseline holds, once its digests were checked.", "assay baseline show production")
-    made.add_argument("name", metavar="NAME", help="its name, or NAME@N for an older one")
+    made = make_parser("show", "What a stored baseline holds, once its digests were checked.", "assay baseline show production")
+    made.add_argument("name", metavar="NAME", help="its name, or NAME@N for an older one; of one in a ledger also its digest")
+    add_store(made, what=LOOK)
     options = made.parse_args(argv)
-    stored = find(options.dir, options.name)
+    with looking(options) as ledger:
+        found = find_named(options.dir, options.name, ledger)
+        if found.kept is not None and ledger is not None:
+            _check_kept(found, ledger)
+    stored, record = found.stored, dict(found.stored.record)
+    if found.kept is not None:
+        record["digest"] = found.kept.digest
     if options.json:
-        opt.print_json({**stored.record, "path": stored.path, "versions": stored_baselines.versions(options.dir, stored.record["name"])})
+        opt.print_json({**record, "path": stored.path, "versions": stored_baselines.versions(options.dir, record["name"])})
     else:
         _print(stored)
     return ExitCode.PASSED
+
+
+def _check_kept(found: Found, ledger: Store) -> None:
+    """A baseline of a ledger says what is shown of it, and all of its evidence is there as it was stored."""
+    from assay.store.baselines import evidence_of_baseline
+    from assay.store.drafts import EVIDENCE
+
+    assert found.kept is not None
+    _check_shown(found.kept)
+    for item in evidence_of_baseline(ledger.ledger, found.kept, kinds=("exam",) if found.stored.kind == "exam" else EVIDENCE, project=ledger.project):
+        item.tree()
+
+
+def _check_shown(kept: KeptBaseline) -> None:
+    absent = [name for name in _SHOWN if name not in kept.record]
+    if absent:
+        raise InputError("REL-005", f"the baseline lacks {', '.join(absent)}.", where=kept.digest)
 
 
 def _print(stored: Stored) -> None:
@@ -195,9 +223,11 @@ def _print(stored: Stored) -> None:
 
 
 def _list(argv: list[str]) -> int:
-    made = _parser("list", "The stored baselines; the newest of each name is meant by its name.", "assay baseline list")
+    made = make_parser("list", "The stored baselines; the newest of each name is meant by its name.", "assay baseline list")
+    add_store(made, what="also list those of a ledger, behind those of the folder")
     options = made.parse_args(argv)
-    found, broken = [], []
+    found: list[dict[str, Any]] = []
+    broken: list[dict[str, Any]] = []
     for name in stored_baselines.names(options.dir):
         for version in stored_baselines.versions(options.dir, name):
             label = f"{name}@{version}"
@@ -206,8 +236,10 @@ def _list(argv: list[str]) -> int:
             except InputError as error:
                 broken.append({"name": label, "fault": str(error)})
                 continue
-            record = stored.record
-            found.append({"name": label, "kind": stored.kind, "made_at": record["made_at"], "samples": record["samples"], "runs": record["runs"]})
+            found.append(_line(stored))
+    with looking(options) as ledger:
+        if ledger is not None:
+            _list_kept(ledger, found, broken)
     if options.json:
         opt.print_json({"baselines": found, "broken": broken, **VERSIONS})
     else:
@@ -216,105 +248,31 @@ def _list(argv: list[str]) -> int:
         for one in broken:
             sys.stdout.write(f"{printable(one['name']):<32}  BROKEN: {printable(one['fault'])}\n")
         if not found and not broken:
-            sys.stderr.write(f"assay: there are no baselines in {printable(options.dir)}.\n")
+            also = "" if ledger is None else f", nor in the project '{ledger.project}' of {ledger.ledger.where}"
+            sys.stderr.write(f"assay: there are no baselines in {printable(options.dir + also)}.\n")
     return ExitCode.MALFORMED if broken else ExitCode.PASSED
 
 
-def _diff(argv: list[str]) -> int:
-    made = _parser(
-        "diff",
-        "A stored baseline against another one, or against files: the paired differences, sample by sample. No gate: it exits 0 once compared.",
-        "assay baseline diff production runs.jsonl",
-    )
-    made.add_argument("name", metavar="NAME", help="the stored baseline that is compared with")
-    made.add_argument("others", metavar="OTHER|FILE", nargs="+", help="another stored baseline, or files of runs, scorecards or grades")
-    made.add_argument("--policy", metavar="R", default="release", help="release policy whose margin and level are used (default: release)")
-    _add_choices(made)
-    opt.add_output(made, (".json",))
-    options = made.parse_args(argv)
-    options.files = options.others
-    paths = opt.outputs(options)
-    grader = _choice(options).grader()
-    rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
-    before = _side(options, options.name, grader)
-    if len(options.others) == 1 and not options.others[0].endswith((".json", ".jsonl", ".ndjson")):
-        after = _side(options, options.others[0], grader)
-    else:
-        after = read_side(options.others, grader, name=", ".join(options.others))
-    different = mismatches(after, before)
-    if different:
-        raise mismatch_error(different)
-    pairs = pair_up(after, before)
-    found = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
-    document = {
-        "schema": DIFF_SCHEMA,
-        "baseline": before.name,
-        "other": after.name,
-        "comparison": comparison_shown(
-            found.comparison,
-            n_candidate=len(after.rows),
-            n_baseline=len(before.rows),
-            n_paired=found.n_paired,
-            mcnemar_p=next(rule for rule in found.rules if rule.id == "gate_failure_rate").evidence.get("mcnemar_p"),
-            adjusted=found.adjusted_difference,
-        ),
-        "missing": {"other": found.missing["candidate"], "baseline": found.missing["baseline"]},
-        "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
-        "policy": rules.policy,
-        **VERSIONS,
-    }
-    for path in paths:
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        _print_diff(document)
-    return ExitCode.PASSED
+def _line(stored: Stored) -> dict[str, Any]:
+    record = stored.record
+    return {"name": stored.name, "kind": stored.kind, "made_at": record["made_at"], "samples": record["samples"], "runs": record["runs"]}
 
 
-def _side(options: argparse.Namespace, name: str, grader: Any) -> Side:
-    stored = find(options.dir, name)
-    if stored.kind != "runs":
-        raise InputError("REL-002", f"the baseline {stored.name} is a graded exam, and has no runs to pair.", where=stored.path, fix="Use `assay exam gate`.")
-    return read_side([stored.path], grader, name=f"baseline {stored.name}")
+def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
+    """Those of the ledger, by name, the oldest of each first as in the folder."""
+    from assay.store.baselines import list_baselines
 
-
-def _changed(pair: Pair) -> dict[str, Any] | None:
-    """What is different in one sample; None where nothing is."""
-    ours, theirs = pair.candidate, pair.baseline
-    if ours is None or theirs is None:
-        return None  # it stands among the missing ones
-    shown = {
-        "sample": pair.sample,
-        "difference": round(pair.ours - pair.theirs, 4),
-        "other": pair.ours,
-        "baseline": pair.theirs,
-        "newly_failed_gates": sorted(ours.failed - theirs.failed),
-        "mended_gates": sorted(theirs.failed - ours.failed),
-        "newly_missed_floors": sorted(ours.missed - theirs.missed),
-    }
-    return shown if shown["difference"] or shown["newly_failed_gates"] or shown["mended_gates"] or shown["newly_missed_floors"] else None
-
-
-def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
-    out, found = sys.stdout, document["comparison"]
-    difference = found["difference"]
-    out.write(f"{printable(document['other'])} against {printable(document['baseline'])}: {found['n_paired']} paired samples\n")
-    if difference["low"] is not None:
-        out.write(f"difference  {difference['estimate']:+.2f} points [{difference['low']:+.2f}, {difference['high']:+.2f}], {difference['method']}\n")
-    elif difference["estimate"] is not None:
-        out.write(f"difference  {difference['estimate']:+.2f} points, no interval: {difference.get('reason')}\n")
-    out.write(f"samples     {found['wins']} higher, {found['losses']} lower, {found['ties']} the same\n")
-    for side, lost in document["missing"].items():
-        if lost:
-            out.write(f"missing     {len(lost)} in the {side}: {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n")
-    ordered = sorted(document["changed"], key=lambda one: (one["difference"], one["sample"]))
-    for one in ordered[:most]:
-        said = [f"now fails {', '.join(one['newly_failed_gates'])}"] if one["newly_failed_gates"] else []
-        said += [f"mended {', '.join(one['mended_gates'])}"] if one["mended_gates"] else []
-        said += [f"below the floor of {', '.join(one['newly_missed_floors'])}"] if one["newly_missed_floors"] else []
-        out.write(f"  {one['difference']:+7.2f}  {printable(one['sample'])}{'  ' + printable('; '.join(said)) if said else ''}\n")
-    if len(ordered) > most:
-        out.write(f"  ... and {len(ordered) - most} more that differ\n")
-    out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")
+    where = ledger.ledger.where
+    kept = []
+    for one in list_baselines(ledger.ledger, project=ledger.project):
+        try:
+            if one.kept is not None:
+                _check_shown(one.kept)
+                kept.append({**_line(as_stored(one.kept, where)), "digest": one.digest, "ledger": where})
+            fault = one.fault
+        except InputError as error:
+            fault = str(error)
+        if fault:
+            broken.append({"name": one.digest, "fault": fault, "ledger": where})
+    kept.reverse()
+    found += sorted(kept, key=lambda one: str(one["name"]).rpartition(" ")[0])

@@ -103,7 +103,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     if store is not None:
         from assay.cli.kept import exam_gate_drafts
 
-        store.put(exam_gate_drafts(found, [one.tree for one in (first, source) if one is not None], None if before is None else before.tree))
+        store.put(exam_gate_drafts(found, {"capstone": first, "regression": source, "baseline": before}))
     stored = bool(options.set_baseline and verdict.passed and source is not None)
     if stored and source is not None and source.source is not None:
         with atomic_write(options.set_baseline) as stream:

@@ -80,9 +80,7 @@ def run(verb: str, argv: list[str]) -> int:
     if options.plan:
         from assay.cli.gate_plan import plan
 
-        if options.store is not None:
-            raise UsageError("CLI-001", "--plan decides nothing, so there is nothing to store.", fix="Leave --store away, or decide.")
-        return plan(options, rules, choice.grader())
+        return plan(options, rules, choice)
     if not options.files or not options.baseline:
         raise UsageError("CLI-001", "a decision needs a candidate and --baseline.", fix="`assay gate candidate.jsonl --baseline baseline.jsonl`")
     opt.outputs(options)

@@ -1,4 +1,8 @@
-"""`assay gate --plan`: what a decision takes, said before anything is evaluated."""
+"""`assay gate --plan`: what a decision takes, said before anything is evaluated.
+
+`--store` keeps the plan as a result. The very same document goes into the ledger a second time behind a decision that is made with it, as its evidence; a
+record is of one kind, so the result holds the plan and is not the plan.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.ledger import storing_result
+from assay.cli.stream import read_cards
 from assay.errors import ExitCode, UsageError, printable
 from assay.files import atomic_write
 from assay.release.pairs import pair_up
@@ -18,6 +24,9 @@ from assay.stats.power import detectable_mean
 if TYPE_CHECKING:
     import argparse
 
+    from assay.cli.keeping import Looked
+    from assay.cli.results import Result
+    from assay.cli.stream import Choice
     from assay.pipeline import Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 NUMBERS = (30, 50, 100, 200, 500, 1000, 2000)
 
 
-def plan(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> int:
+def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> int:
     """Say how many samples a decision needs, and write the plan. Exit 0: nothing is decided."""
     power = options.power if options.power is not None else rules.power
     if not 0.5 <= power < 1:
@@ -39,21 +48,10 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> in
     for path in opt.outputs(options):
         if not path.endswith(".json"):
             raise UsageError("CLI-001", f"a plan is written as .json, not to '{path}'.")
-    now = opt.moment(options.now)
-    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now) if options.baseline else None
-    spread = _spread(options, grader, baseline)
-    samples = None if baseline is None else sorted(set(baseline.rows) - set(options.quarantine))
-    made = make_plan(
-        rules,
-        effect=options.effect,
-        power=power,
-        spread=spread,
-        looks=options.looks,
-        slices=options.slice,
-        now=now or datetime.now(UTC),
-        baseline=baseline,
-        samples=samples,
-    )
+    with storing_result(options, "gate --plan") as result:
+        made = _made(options, rules, choice, power, result)
+        if result is not None:
+            result.put({"plan": made})
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             stream.write(pretty(made))
@@ -64,13 +62,38 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, grader: Grader) -> in
     return ExitCode.PASSED
 
 
-def _spread(options: argparse.Namespace, grader: Grader, baseline: Side | None) -> Spread:
+def _made(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, power: float, result: Result | None) -> dict[str, Any]:
+    grader, kept = choice.grader(), None
+    if result is not None:
+        from assay.cli.keeping import Looked
+
+        kept = Looked(result.store, made_of=result.made_of)
+        for card in read_cards(choice.cards):
+            result.made_of(card)
+    now = opt.moment(options.now)
+    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept) if options.baseline else None
+    spread = _spread(options, grader, baseline, kept)
+    samples = None if baseline is None else sorted(set(baseline.rows) - set(options.quarantine))
+    return make_plan(
+        rules,
+        effect=options.effect,
+        power=power,
+        spread=spread,
+        looks=options.looks,
+        slices=options.slice,
+        now=now or datetime.now(UTC),
+        baseline=baseline,
+        samples=samples,
+    )
+
+
+def _spread(options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: Looked | None) -> Spread:
     if options.sd is not None:
         return Spread(options.sd, "as given with --sd")
     if baseline is None:
         return Spread(None, "nothing is known of it; give --sd, or --baseline")
     if options.files:
-        return spread_of_pairs(pair_up(read_side(options.files, grader, name="candidate"), baseline))
+        return spread_of_pairs(pair_up(read_side(options.files, grader, name="candidate", kept=kept), baseline))
     return spread_of(baseline)
 
 

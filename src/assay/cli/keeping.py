@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -18,11 +18,14 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from assay.cli.stream import Choice, read_cards
+from assay.deciding import side_of
 from assay.errors import printable
 from assay.files import Document
 from assay.jobs import Basis, KeepingGrader, basis_of
 from assay.jobs import Kept as KeptGrade
 from assay.library.shelf import Shelf
+from assay.records.reading import KINDS as EVIDENCE_SCHEMAS
+from assay.records.reading import read_scorecard
 from assay.reports.documents import FORMATS, JsonLines
 from assay.server.keeping import KeptSide, keep_side
 from assay.store.baselines import evidence_of_baseline
@@ -30,7 +33,7 @@ from assay.store.drafts import EVIDENCE, Body, Draft, body_of, graded_drafts
 
 if TYPE_CHECKING:
     from assay.files import Unread
-    from assay.pipeline import Grader
+    from assay.pipeline import Graded, Grader
     from assay.records.grade import Payload
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
@@ -82,9 +85,13 @@ class Store:
                 new += stored.new
                 known += not stored.new
         self.ledger.close()
+        self.tell()
+        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before.\n")
+
+    def tell(self) -> None:
+        """Say what was to be told."""
         for text in self._said:
             sys.stderr.write(f"assay: {printable(text)}\n")
-        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before.\n")
 
     def _waited(self) -> Iterator[list[Draft]]:
         self._waiting.seek(0)
@@ -101,24 +108,42 @@ def dated(choice: Choice) -> Choice:
     return choice._replace(now=choice.now or (datetime.now(UTC) if choice.cards else None))
 
 
-class Sides:
-    """The sides of a comparison, read once and kept with all they rest on."""
+class Looked:
+    """The sides of a comparison, of which a baseline may be in the ledger. They are read once, and nothing of them is stored."""
 
-    def __init__(self, store: Store, choice: Choice) -> None:
-        self.kept: list[KeptSide] = []
+    def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
         self.store = store
-        self._basis = basis_of(read_cards(choice.cards), choice.now)
+        self._made_of = made_of
 
     def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
-        """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes from a ledger, by its digest."""
-        self.kept.append(keep_side(documents, grader, self.store.add, name=name, where=where, basis=self._basis, stored=stored))
-        return self.kept[-1].side
+        """One side, as `deciding.side_of` makes it; `made_of` is told of its evidence. `stored` has the bodies of what comes from a ledger, by its digest."""
+
+        def seen(document: Document, graded: Graded) -> None:
+            if self._made_of is not None and document.tree.get("schema") in EVIDENCE_SCHEMAS:
+                given: Any = graded.run if graded.run is not None else read_scorecard(document)
+                self._made_of((stored or {}).get(document.file, given))
+
+        return side_of(documents, grader, name=name, where=where, seen=seen)
 
     def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
         """The side that a baseline of the ledger is."""
         bodies: dict[str, Body] = {}
         documents = _documents(self.store, baseline, bodies)
         return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
+
+
+class Sides(Looked):
+    """The sides of a comparison, read once and kept with all they rest on."""
+
+    def __init__(self, store: Store, choice: Choice) -> None:
+        super().__init__(store)
+        self.kept: list[KeptSide] = []
+        self._basis = basis_of(read_cards(choice.cards), choice.now)
+
+    def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
+        """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes from a ledger, by its digest."""
+        self.kept.append(keep_side(documents, grader, self.store.add, name=name, where=where, basis=self._basis, stored=stored))
+        return self.kept[-1].side
 
 
 def _documents(store: Store, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:

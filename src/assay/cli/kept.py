@@ -6,28 +6,42 @@ Each function gives drafts, what others rest on first; none stores them. What th
 from __future__ import annotations
 
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.files import parse_json, read_json
+from assay.files import Document, parse_json, read_json
 from assay.server.keeping import exam_record
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
+    from assay.flowmcp.gating import Held
+    from assay.flowmcp.policy import SchemaRules
     from assay.flowmcp.tree import Tree
 
 SCHEMA_GATE = "assay.schema-gate/1"
+SCHEMA_SOURCE = "assay.schema-source/1"
+SCHEMA_LISTS = "assay.schema-lists/1"
+EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baseline": "baseline_of"}
+"""The graded exams that a gate may be given, and how each is linked to the decision."""
 
 
-def exam_gate_drafts(document: Mapping[str, Any], candidates: Iterable[Mapping[str, Any]], baseline: Mapping[str, Any] | None) -> list[Draft]:
-    """The decision of an exam gate, after the results it decides on."""
-    made = draft(document, kind="decision")
-    ours = [draft(exam_record(one), kind="exam") for one in candidates]
-    theirs = [] if baseline is None else [draft(exam_record(baseline), kind="exam")]
-    links = [Link("candidate_of", made.name, one.name) for one in ours] + [Link("baseline_of", made.name, one.name) for one in theirs]
-    return [*ours, *theirs, made._replace(links=tuple(links))]
+def exam_gate_drafts(document: Mapping[str, Any], given: Mapping[str, Document | None]) -> list[Draft]:
+    """The decision of an exam gate, after the results it decides on. `given` has each of them by its role.
+
+    The decision names them by digest, so that a replay knows which was which, and that the same words about other results are another record. It names a file
+    only where a note of the gate does: elsewhere the same gate is the same record wherever its files lie.
+    """
+    kept = {role: draft(exam_record(one.tree), kind="exam") for role, one in given.items() if one is not None}
+    evidence = {role: None if one is None else {"digest": kept[role].name, **_noted(document, one.file)} for role, one in given.items()}
+    made = draft({**document, "evidence": evidence}, kind="decision")
+    return [*kept.values(), made._replace(links=tuple(Link(EXAM_ROLES[role], made.name, one.name) for role, one in kept.items()))]
+
+
+def _noted(document: Mapping[str, Any], file: str) -> dict[str, str]:
+    return {"name": file} if any(note.startswith(f"{file}: ") for note in document["notes"]) else {}
 
 
 def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -> list[Draft]:
@@ -108,8 +122,42 @@ def _superseded(entry: Mapping[str, Any], own: str, of_id: Mapping[tuple[str, st
     return (Link("supersedes", before),) if before is not None and before != own else ()
 
 
-def schema_gate_drafts(document: Mapping[str, Any], indexes: Sequence[Mapping[str, Any]]) -> list[Draft]:
-    """The decision of the production gate, after the indexes it decides on."""
-    given = [draft(index, kind="index") for index in indexes]
-    made = draft({"schema": SCHEMA_GATE, **document}, kind="decision")
-    return [*given, made._replace(links=tuple(Link("candidate_of", made.name, one.name) for one in given))]
+def schema_gate_drafts(document: Mapping[str, Any], asked: Sequence[str], held: Held, rules: SchemaRules) -> list[Draft]:
+    """The decision of the production gate, after all that it is decided on: the indexes, the sources of the schemas, the lists of the checks.
+
+    The decision names them by digest, as a gate on exams does.
+    """
+    indexes = {name: draft(index, kind="index") for name, index in held.indexes.items()}
+    sources = {name: draft(_source_record(one.file, one.data), kind="event") for name, one in held.sources.items() if one.data is not None}
+    lists = draft(_lists_record(held), kind="event")
+    evidence = {
+        "asked": list(asked),
+        "policy": rules.digest,
+        "indexes": {name: one.name for name, one in indexes.items()},
+        "sources": {
+            name: {"file": one.file, **({"digest": sources[name].name} if name in sources else {"unread": one.unread})} for name, one in held.sources.items()
+        },
+        "lists": lists.name,
+    }
+    made = draft({"schema": SCHEMA_GATE, **document, "evidence": evidence}, kind="decision")
+    links = [Link("candidate_of", made.name, one.name) for one in indexes.values()]
+    links += [Link("evidence_of", made.name, one.name) for one in (*sources.values(), lists)]
+    return [*indexes.values(), *sources.values(), lists, made._replace(links=tuple(links))]
+
+
+def _source_record(file: str, data: bytes) -> dict[str, str]:
+    try:
+        return {"schema": SCHEMA_SOURCE, "file": file, "text": data.decode()}
+    except UnicodeDecodeError:
+        return {"schema": SCHEMA_SOURCE, "file": file, "base64": b64encode(data).decode()}
+
+
+def _lists_record(held: Held) -> dict[str, Any]:
+    bad, telemetry = held.modules
+    modules = None if bad is None else {"bad": dict(bad), "telemetry": sorted(telemetry)}
+    return {"schema": SCHEMA_LISTS, "modules": modules, "aliases": {brand: sorted(domains) for brand, domains in held.aliases.items()}}
+
+
+def source_data(record: Mapping[str, Any]) -> bytes:
+    """The bytes of a source that was stored."""
+    return str(record["text"]).encode() if "text" in record else b64decode(record["base64"], validate=True)

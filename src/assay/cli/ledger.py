@@ -31,15 +31,10 @@ def run(verb: str, argv: list[str]) -> int:
     return _verify(argv) if verb == "verify" else _replay(argv)
 
 
-def add_store(made: argparse.ArgumentParser) -> None:
-    """The options of a verb that can store its results."""
-    made.add_argument(
-        "--store",
-        metavar="URL",
-        nargs="?",
-        const="",
-        help=f"also keep evidence and results in a ledger: sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})",
-    )
+def add_store(made: argparse.ArgumentParser, *, what: str = "also keep evidence and results in a ledger") -> None:
+    """The options of a verb that can store its results, or that looks for what others stored."""
+    url = f"sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else {DEFAULT_URL})"
+    made.add_argument("--store", metavar="URL", nargs="?", const="", help=f"{what}: {url}")
     add_project(made)
 
 
@@ -106,12 +101,23 @@ def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | 
 
 
 @contextmanager
-def _opened(options: argparse.Namespace) -> Iterator[Store]:
+def looking(options: argparse.Namespace) -> Iterator[Store | None]:
+    """The ledger that `--store` names, for a verb that only looks into it; None where it is not given. Nothing in it is made or changed."""
+    if options.store is None:
+        yield None
+        return
+    with _opened(options, read_only=True) as store:
+        yield store
+        store.tell()  # once the work is done: a verb that fails says why, and nothing else
+
+
+@contextmanager
+def _opened(options: argparse.Namespace, *, read_only: bool = False) -> Iterator[Store]:
     with extra():
         from assay.cli.keeping import Store
         from assay.store.ledger import known_project
     project = known_project(options.project)
-    with open_for(options.store) as ledger:
+    with open_for(options.store, read_only=read_only) as ledger:
         ledger.close()  # it opens again by itself; a connection must not go into the worker processes, nor wait while a judge thinks
         with Store.of(ledger, project) as store:
             yield store
@@ -251,18 +257,25 @@ def _replayed(found: Replayed) -> dict[str, Any]:
     return {
         "schema": "assay.replay/1",
         "digest": found.grade.digest,
-        **({name: stored[name] for name in ("run_id", "grade")} if found.grade.kind == "grade" else {"outcome": stored["outcome"]}),
+        **{name: stored[name] for name in (("run_id", "grade") if found.grade.kind == "grade" else ("outcome",) if "outcome" in stored else ("passed",))},
         "same": found.same,
         "difference": None if found.difference is None else found.difference._asdict(),
         **{name: stored.get(name) for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")},
     }
 
 
+_GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
+
+
 def _say_replayed(found: Replayed) -> None:
     on = opt.colour()
     out = sys.stdout
     stored = found.stored
-    name, said = ("decision", stored["outcome"]) if found.grade.kind == "decision" else (stored["run_id"], f"{stored['grade']} {stored['weighted_score']}")
+    if found.grade.kind == "grade":
+        name, said = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
+    else:
+        name = _GATES.get(stored["schema"], "decision")
+        said = stored["outcome"] if "outcome" in stored else "passed" if stored["passed"] else "not passed"
     head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {said} {found.grade.digest}"
     out.write(opt.paint(printable(head), "green" if found.same else "red", "bold", on=on) + "\n")
     if found.difference is not None:

@@ -22,7 +22,7 @@ from assay.scoring.metrics.patches import MAX_PATCH, PatchError, applies_cleanly
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 TEST_S = 60.0
 
@@ -37,6 +37,11 @@ def _add_sandbox(made: argparse.ArgumentParser) -> None:
         default="bubblewrap",
         help="bubblewrap walls the code off; process only limits it, must be asked for by name, and leaves the gate undetermined (default: bubblewrap)",
     )
+
+
+def _untimed(run: Mapping[str, Any]) -> dict[str, Any]:
+    """How a run of untrusted code ended, without how long it took: that is another number each time."""
+    return {name: value for name, value in run.items() if name != "wall_s"}
 
 
 def _gate_line(gate: Any) -> str:
@@ -116,7 +121,7 @@ def measure_solutions(argv: list[str]) -> int:
     lines = [f"{'passed' if item['passed'] else 'FAILED'}  {printable(item['task_id'])}  {printable(item['reason'])}" for item in items]
     lines += [f"{name:<8} {shown(value)}" for name, value in document.items() if name.startswith(("pass@", "pass^"))]
     lines.append(_gate_line(document["gates"]["no_sandbox_violation"]))
-    return finish(options, document, lines)
+    return finish(options, document, lines, stored={**document, "attempts": [_untimed(item) for item in items]})
 
 
 # --- patch --------------------------------------------------------------------------------------------------------------------------------
@@ -246,7 +251,13 @@ def measure_repair(argv: list[str]) -> int:
     document["sandbox"] = options.sandbox
     if len(found) == 1:
         document["evidence"] = found[0].evidence()
-    return finish(options, document, _repair_lines(found, document))
+    timeless = {name: _untimed_instance(entry) for name, entry in document["instances"].items()}
+    return finish(options, document, _repair_lines(found, document), stored={**document, "instances": timeless})
+
+
+def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
+    tests = entry["tests"]
+    return {**entry, "tests": tests and {name: {when: _untimed(run) for when, run in both.items()} for name, both in tests.items()}}
 
 
 def _jobs(options: argparse.Namespace) -> list[Job]:

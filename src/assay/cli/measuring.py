@@ -38,12 +38,15 @@ def check_outputs(options: argparse.Namespace, *inputs: str | None) -> None:
     opt.outputs(argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]}))
 
 
-def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterable[str]) -> int:
-    """Store the document where that is asked for, write it to every output, and print it or the lines."""
+def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterable[str], *, stored: dict[str, Any] | None = None) -> int:
+    """Store the document where that is asked for, write it to every output, and print it or the lines.
+
+    `stored` is the document without what another run of the same would not say again, such as how long it took: the same measurement twice is one record.
+    """
     paths = opt.outputs(options)
     with storing_result(options, options.measured) as result:
         if result is not None:
-            result.put(document)
+            result.put(document if stored is None else stored)
     for path in paths:
         with atomic_write(path) as stream:
             stream.write(pretty(document))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import NotEnoughEvidence
-from assay.registry import near_miss
-from assay.release.baseline import Stored, find, moment_of, names
+from assay.release.baseline import Stored, find, moment_of, names, no_baseline
 
 if TYPE_CHECKING:
     from assay.cli.keeping import Store
@@ -28,7 +27,7 @@ class Found(NamedTuple):
 
 
 def find_named(folder: str, name: str, store: Store | None) -> Found:
-    """The baseline of a name. With a store, which one was taken is said once the result is stored. One that is nowhere is not enough evidence."""
+    """The baseline of a name. With a store, which one was taken is said once the work is done. One that is nowhere is not enough evidence."""
     try:
         found = Found(find(folder, name), None)
     except NotEnoughEvidence:
@@ -48,15 +47,15 @@ def _in_ledger(folder: str, name: str, store: Store) -> Found:
     kept = find_baseline(ledger, name, project=project)
     if kept is None:
         known = sorted({*names(folder), *baseline_names(ledger, project=project)})
-        said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
-        raise NotEnoughEvidence(
-            "REL-005",
-            f"there is no baseline '{name}', neither in the folder {folder} nor in {place}.{said}",
-            where=folder,
-            fix="`assay baseline set NAME FILE... --store` stores one in both.",
-        )
+        fix = "`assay baseline set NAME FILE... --store` stores one in both."
+        raise no_baseline(name, known, where=folder, fix=fix, neither_in=f"the folder {folder} nor in {place}")
+    found = as_stored(kept, ledger.where)
+    store.say(f"the baseline {found.name}, made {found.record['made_at']}, is the one in {place}.")
+    return Found(found, kept)
+
+
+def as_stored(kept: KeptBaseline, where: str) -> Stored:
+    """A baseline of a ledger as one of a folder: its name is followed by the beginning of its digest, which tells it from others of that name."""
     record = kept.record
-    label = f"{record.get('name')} ({kept.digest[:_SHORT]})"
     made_at = moment_of(str(record.get("made_at")), kept.digest)
-    store.say(f"the baseline {label}, made {record['made_at']}, is the one in {place}.")
-    return Found(Stored(label, ledger.where, str(record.get("kind", "runs")), made_at, record), kept)
+    return Stored(f"{record.get('name')} ({kept.digest[:_SHORT]})", where, str(record.get("kind", "runs")), made_at, record)

@@ -1,4 +1,4 @@
-"""Making a stored decision again: its grades from their stored evidence and recorded versions, then the decision on them.
+"""Making a stored release decision again: its grades from their stored evidence and recorded versions, then the decision on them. Gates: `replaying_gates`.
 
 A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot be made again; that is said, never guessed.
 """
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical
 from assay.cli.memory import uncollected
+from assay.cli.replaying_gates import GATES
 from assay.deciding import Terms, decide, declared, side_of
-from assay.errors import InputError, NotEnoughEvidence, ShelfError
+from assay.errors import InputError, NotEnoughEvidence
 from assay.files import Document, parse_json
-from assay.jobs import Remaker, Replayed, first_difference, trace
+from assay.jobs import Remaker, Replayed, first_difference, on_shelf, trace
 from assay.pipeline import Graded, Grader
 from assay.release.decision import DECISION_SCHEMA
 from assay.release.plan import check_plan
@@ -39,15 +40,20 @@ class _Known(Grader):
 
 
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
-    """Make a stored decision again and compare the bytes."""
+    """Make a stored decision again, on whatever it was made, and compare the bytes."""
     with uncollected():
-        return _replayed(ledger, item, shelf, project)
+        stored = item.tree()
+        again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
+        if again is None:
+            known = ", ".join((DECISION_SCHEMA, *GATES))
+            raise InputError("STO-017", f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be replayed.", where=item.digest)
+        made = parse_json(canonical(again(ledger, item, stored, shelf, project)))
+    if canonical(made) == item.body:
+        return Replayed(item, stored, True, None)
+    return Replayed(item, stored, False, first_difference(stored, made))
 
 
-def _replayed(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
-    stored = item.tree()
-    if stored.get("schema") != DECISION_SCHEMA:
-        raise InputError("STO-017", f"this decision is of the schema {stored.get('schema')!r}; only {DECISION_SCHEMA} can be replayed.", where=item.digest)
+def _again(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
     links = ledger.links_of_many([item.digest], project=project)
     graded = _graded(ledger, item, links, shelf, project)
     evidence = {name: [link.source for link in links if link.relation == f"{name}_of" and link.target == item.digest] for name in SIDES}
@@ -59,11 +65,8 @@ def _replayed(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replaye
     # each document is known by its digest: what it holds was read, checked and graded above
     documents = {name: [Document({}, str(digest)) for digest in evidence[name]] for name in SIDES}
     candidate, baseline = (side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES)
-    rules = make_release_rules(shelf.release_policy(_on_shelf(stored["policy"])))
-    again = parse_json(canonical(decide(candidate, baseline, rules, grader, terms=_terms(ledger, stored, links, item, rules, project))))
-    if canonical(again) == item.body:
-        return Replayed(item, stored, True, None)
-    return Replayed(item, stored, False, first_difference(stored, again))
+    rules = make_release_rules(shelf.release_policy(on_shelf(stored["policy"], of="decision")))
+    return decide(candidate, baseline, rules, grader, terms=_terms(ledger, stored, links, item, rules, project))
 
 
 def _graded(ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str) -> dict[str, Graded]:
@@ -98,10 +101,3 @@ def _terms(ledger: Ledger, stored: Mapping[str, Any], links: Sequence[Link], ite
     looks, slices = int(said["looks"]), [str(name) for name in said["slices"]]
     shown, samples = declared(plan, rules, looks=looks, slices=slices)
     return Terms(not stored["paired"], tuple(stored["missing"]["quarantined"]), looks, tuple(slices), shown, samples)
-
-
-def _on_shelf(name: Any) -> str:
-    """A name with its version, never a path: what is stored may come from anywhere."""
-    if not isinstance(name, str) or "@" not in name or "/" in name or "\\" in name or name.endswith((".yaml", ".yml")):
-        raise ShelfError("LIB-001", f"a stored decision names its policy as name@version, not {name!r}.")
-    return name

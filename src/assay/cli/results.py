@@ -21,7 +21,7 @@ class Result:
     """A result on its way into a ledger, and the digests of what it was made of."""
 
     def __init__(self, store: Store, verb: str) -> None:
-        self._store = store
+        self.store = store
         self._verb = verb
         self._made_of: dict[bytes, None] = {}
 
@@ -31,5 +31,5 @@ class Result:
 
     def put(self, document: Mapping[str, Any]) -> None:
         """Store the result with links to those of its records that are there, and say how much of it was new."""
-        there = stored_of(self._store.ledger.database, self._store.project, self._made_of)
-        self._store.put([result_draft(document, self._verb, there)])
+        there = stored_of(self.store.ledger.database, self.store.project, self._made_of)
+        self.store.put([result_draft(document, self._verb, there)])

@@ -6,22 +6,21 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import canonical
 from assay.cli import options as opt
 from assay.cli import schema_input as inp
 from assay.cli.ledger import add_store, storing
 from assay.cli.schema_tree import owners
 from assay.errors import ExitCode, InputError, UsageError
-from assay.flowmcp import gate as gates
+from assay.files import parse_json
 from assay.flowmcp import index as idx
-from assay.flowmcp.checks import run_checks
-from assay.flowmcp.manifest import snapshot_of, tools_of
 from assay.flowmcp.versions import CURRENT
-from assay.registry import near_miss
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Store
+    from assay.flowmcp.gating import Held, Source
     from assay.flowmcp.tree import Tree
 
 
@@ -47,34 +46,16 @@ def _gate(argv: list[str]) -> int:
 
 
 def _gated(options: argparse.Namespace, store: Store | None) -> int:
-    tree, lists = inp.tree_of(options), inp.lists_of(options)
-    results: list[gates.GateResult] = []
-    indexes = []
-    for name in options.names:
-        namespace, _, schema = name.partition(".")
-        if all(kind == "selections" for kind, _ in owners(tree, [namespace])):
-            raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
-        tree.home("providers", namespace)
-        index = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)
-        indexes.append(index)
-        wanted = [schema] if schema else list(index["schemas"])
-        if schema and schema not in index["schemas"]:
-            raise InputError("IDX-006", f"'{namespace}' has no schema '{schema}'.{near_miss(schema, index['schemas'])}", where=tree.root)
-        results += [_gate_schema(tree, namespace, one, index, lists) for one in wanted]
-        if not schema:
-            results.append(gates.namespace_gate(namespace, index, tree.rules))
-    passed = bool(results) and all(result.passed for result in results)
-    document = {
-        "passed": passed,
-        "results": [result.document() for result in results],
-        "policy": tree.rules.id,
-        "scoringSystem": CURRENT.scoring,
-        "gradingSystem": CURRENT.grading,
-    }
+    from assay.flowmcp.gating import decide, gate_document
+
+    tree = inp.tree_of(options)
+    held = _held(tree, options.names, inp.lists_of(options))
+    results = decide(options.names, held, tree.rules)
+    document = gate_document(results, tree.rules)
     if store is not None:
         from assay.cli.kept import schema_gate_drafts
 
-        store.put(schema_gate_drafts(document, indexes))
+        store.put(schema_gate_drafts(document, options.names, held, tree.rules))
     if options.json:
         opt.print_json(document)
     else:
@@ -86,36 +67,43 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
                 mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
                 sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
         sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
-    if passed:
+    if document["passed"]:
         return ExitCode.PASSED
     return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
 
 
-def _gate_schema(tree: Tree, namespace: str, name: str, index: dict[str, Any], lists: inp.Lists) -> gates.GateResult:
-    from assay.flowmcp.assess import assess
-    from assay.flowmcp.hashing import hash8
-    from assay.flowmcp.reading.files import read_schema
+def _held(tree: Tree, asked: list[str], lists: inp.Lists) -> Held:
+    """What the tree holds of all that is asked for, each thing read once. A replay reads it from a ledger, so keys come in the order that it has there."""
+    from assay.flowmcp.gating import Held, asked_of
 
-    subject, node = f"{namespace}.{name}", index["schemas"].get(name)
-    snapshot = snapshot_of(os.path.join(tree.home("providers", namespace), name), name)
-    if node is None or snapshot is None:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None)
-    path = os.path.join(tree.home("providers", namespace), name, snapshot.file)
+    indexes: dict[str, dict[str, Any]] = {}
+    sources: dict[str, Source] = {}
+    for name in asked:
+        namespace, _, _ = name.partition(".")
+        if namespace not in indexes:
+            if all(kind == "selections" for kind, _ in owners(tree, [namespace])):
+                raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
+            tree.home("providers", namespace)
+            indexes[namespace] = parse_json(canonical(idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)))
+        for schema in asked_of(name, indexes[namespace], where=tree.root):
+            source = _source(tree, namespace, schema, indexes[namespace])
+            if source is not None:
+                sources.setdefault(f"{namespace}.{schema}", source)
+    return Held(indexes, sources, lists.modules, lists.aliases)
+
+
+def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> Source | None:
+    """The snapshot of a schema; None where the tree holds none."""
+    from assay.flowmcp.gating import Source, unread_reason
+    from assay.flowmcp.reading.files import source_of
+
+    snapshot = index["schemas"][schema].get("snapshot")
+    if snapshot is None:
+        return None
     try:
-        schema = read_schema(path)
+        return Source(snapshot["file"], source_of(os.path.join(tree.home("providers", namespace), schema, snapshot["file"])))
     except InputError as error:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=str(error))
-    if hash8(schema.main) != snapshot.hash8:
-        return gates.schema_gate(subject, node, tree.rules, findings=None, checks=None, unread=f"{snapshot.file} was changed: its hash is {hash8(schema.main)}")
-    return gates.schema_gate(
-        subject,
-        node,
-        tree.rules,
-        findings=assess(schema),
-        checks=run_checks(schema, lists=lists.modules, aliases=lists.aliases),
-        tools=list(tools_of(schema.main)),
-        rejected=gates.rejected_beside(index, name),
-    )
+        return Source(snapshot["file"], None, unread_reason(snapshot["file"], error))
 
 
 def _export(argv: list[str]) -> int:

@@ -20,7 +20,7 @@ from assay.registry import near_miss
 from assay.release.attestation import file_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
 
@@ -90,15 +90,8 @@ def store(folder: str, name: str, *, kind: str, facts: Mapping[str, Any], write:
 def find(folder: str, name: str) -> Stored:
     """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough evidence; a changed one is malformed."""
     matched = _STORED.fullmatch(name)
-    known = names(folder)
     if matched is None or not os.path.isfile(os.path.join(folder, f"{name}.json")):
-        said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
-        raise NotEnoughEvidence(
-            "REL-005",
-            f"there is no baseline '{name}'.{said}",
-            where=folder,
-            fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.",
-        )
+        raise no_baseline(name, names(folder), where=folder, fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.")
     path = os.path.join(folder, f"{name}.json")
     record = _record(path)
     if record["name"] != matched[1] or (matched[2] is not None and record["version"] != int(matched[2])):
@@ -109,6 +102,16 @@ def find(folder: str, name: str) -> Stored:
     if file_digest(evidence) != record["evidence_digest"]:
         raise _changed(evidence, "the evidence is not what was stored")
     return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], moment_of(record["made_at"], path), record)
+
+
+def no_baseline(name: str, known: Sequence[str], *, where: str, fix: str, neither_in: str = "") -> NotEnoughEvidence:
+    """What is said of a name that nothing is stored under: the near miss, else some that there are.
+
+    >>> no_baseline("prodution", ["production"], where="here", fix="Store one.").message
+    "there is no baseline 'prodution'. Did you mean 'production'?"
+    """
+    said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
+    return NotEnoughEvidence("REL-005", f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{said}", where=where, fix=fix)
 
 
 _SHAPE: dict[str, type] = {"name": str, "version": int, "kind": str, "made_at": str, "evidence": str, "evidence_digest": str, "digest": str}

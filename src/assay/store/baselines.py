@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence
 
 if TYPE_CHECKING:
     from assay.store.drafts import Item
@@ -41,6 +41,24 @@ def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
     return sorted({str(record.get("name")) for _, record in _all(ledger, project)})
 
 
+class Listed(NamedTuple):
+    """A baseline in a list: what is kept of it, or why that cannot be said."""
+
+    digest: str
+    kept: KeptBaseline | None
+    fault: str
+
+
+def list_baselines(ledger: Ledger, *, project: str) -> Iterator[Listed]:
+    """Every baseline of a project, the newest first. One that was changed is listed with what is wrong with it, and hides no other."""
+    for item in _items(ledger, project):
+        try:
+            record = item.tree()
+            yield Listed(item.digest, _whole(item.digest, record, str(record.get("name"))), "")
+        except (InputError, NotEnoughEvidence) as error:
+            yield Listed(item.digest, None, str(error))
+
+
 def evidence_of_baseline(ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str) -> Iterator[Item]:
     """The evidence of a baseline, in the order in which it names it. What is not there any more, or is of another kind, is an error: never left out."""
     digests = [str(digest) for digest in found.record["evidence_digests"]]
@@ -56,13 +74,15 @@ def evidence_of_baseline(ledger: Ledger, found: KeptBaseline, *, kinds: tuple[st
 
 
 def _all(ledger: Ledger, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((item.digest, item.tree()) for item in _items(ledger, project))
+
+
+def _items(ledger: Ledger, project: str) -> Iterator[Item]:
     """Every baseline of a project that was not forgotten, the newest first."""
     cursor: int | None = None
     while True:
         page = ledger.find("baseline", project=project, after=cursor, limit=_PAGE, newest_first=True)
-        for item in page.items:
-            if item.body is not None:
-                yield item.digest, item.tree()
+        yield from (item for item in page.items if item.body is not None)
         cursor = page.next_cursor
         if cursor is None:
             return

@@ -1,4 +1,4 @@
-"""Results of verbs that only compute (`measure`, `rank`, `summary`, `judge drift`): the schema they are stored under, and which verb makes them again.
+"""Results of verbs that only compute (`measure`, `rank`, `summary`, `gate --plan`): the schema they are stored under, and which verb makes them again.
 
 Nothing is replayed from such a record: it holds what was said, and its links name what of its input is in the ledger.
 """
@@ -17,25 +17,30 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 _NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
+_OPTIONS = {"gate plan": "gate --plan"}
+"""Verbs of which an option makes the result."""
 
 
 def schema_of(verb: str) -> str:
     """The schema of a verb's result, for a document that does not say one itself.
 
-    >>> schema_of("rank"), schema_of("measure pass-at-k")
-    ('assay.rank/1', 'assay.measure-pass-at-k/1')
+    >>> schema_of("rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
+    ('assay.rank/1', 'assay.measure-pass-at-k/1', 'assay.gate-plan/1')
     """
-    return f"assay.{verb.replace(' ', '-')}/1"
+    return f"assay.{verb.replace(' --', '-').replace(' ', '-')}/1"
 
 
 def verb_of(schema: str | None) -> str | None:
     """The verb that makes results of a schema; None for a schema that is none of ours.
 
-    >>> verb_of("assay.measure-pass-at-k/1"), verb_of("assay.rank/1"), verb_of("team.rank/1")
-    ('measure pass-at-k', 'rank', None)
+    >>> verb_of("assay.measure-pass-at-k/1"), verb_of("assay.rank/1"), verb_of("team.rank/1"), verb_of("assay.gate-plan/1")
+    ('measure pass-at-k', 'rank', None, 'gate --plan')
     """
     found = _NAME.fullmatch(schema or "")
-    return None if found is None else " ".join(filter(None, found.groups()))
+    if found is None:
+        return None
+    verb = " ".join(filter(None, found.groups()))
+    return _OPTIONS.get(verb, verb)
 
 
 def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:

@@ -60,10 +60,19 @@ def read_schema(path: str, *, engine: Engine | None = None) -> ToolSchema:
 
     Raises InputError: `FMC-00n` for what the file holds, `FIL-00n` where it cannot be opened or is no JSON or YAML.
     """
+    return schema_of(path, source_of(path), engine=engine)
+
+
+def source_of(path: str) -> bytes:
+    """The bytes of one file, as a schema is made of them; none of them where there are too many."""
     try:
-        source = _bytes(path, os.path.realpath(path))
+        return _bytes(path, os.path.realpath(path))
     except ValueError:  # a NUL or a lone surrogate: no system has such a name
         raise InputError("FIL-001", "cannot be the name of a file.", where=path) from None
+
+
+def schema_of(path: str, source: bytes, *, engine: Engine | None = None) -> ToolSchema:
+    """The tool schema that the bytes of a file hold. Nothing is opened: the path says what the file is called, and in which folders it lies."""
     try:
         return _schema(path, source, engine)
     except _NoSchema as error:

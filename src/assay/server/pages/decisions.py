@@ -163,7 +163,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     schema = decision.get("schema")
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=parts.MAX_ROWS).get(item.seq, {})
     line = _line(_said(item.body or b"{}"), sides)
-    told = _stored(item, replayed=schema == RELEASE)
+    told = _stored(item, replayed=schema in NAMED)
     if schema == RELEASE:
         pairs = pairs_of(services, principal.project, item, decision)
         body = parts.body(decision, pairs, address("charts", "decisions", digest))

@@ -1,0 +1,134 @@
+"""`assay baseline diff`: a stored baseline against another one, or against files, sample by sample. It decides nothing."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli.baseline import LOOK, VERSIONS, add_choices, choice_for, make_parser
+from assay.cli.gate_sides import read_named, read_side
+from assay.cli.ledger import add_store, looking
+from assay.errors import ExitCode, printable
+from assay.files import atomic_write
+from assay.release.decision import comparison_shown
+from assay.release.pairs import Pair, pair_up
+from assay.release.policy import make_release_rules
+from assay.release.promotion import promote
+from assay.release.sides import mismatch_error, mismatches
+from assay.reports.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.cli.keeping import Looked, Store
+
+DIFF_SCHEMA = "assay.baseline-diff/1"
+
+
+def diff(argv: list[str]) -> int:
+    """Compare a stored baseline with another one, or with files."""
+    made = make_parser(
+        "diff",
+        "A stored baseline against another one, or against files: the paired differences, sample by sample. No gate: it exits 0 once compared.",
+        "assay baseline diff production runs.jsonl",
+    )
+    made.add_argument("name", metavar="NAME", help="the stored baseline that is compared with")
+    made.add_argument("others", metavar="OTHER|FILE", nargs="+", help="another stored baseline, or files of runs, scorecards or grades")
+    made.add_argument("--policy", metavar="R", default="release", help="release policy whose margin and level are used (default: release)")
+    add_choices(made)
+    opt.add_output(made, (".json",))
+    add_store(made, what=LOOK)
+    options = made.parse_args(argv)
+    options.files = options.others
+    paths = opt.outputs(options)
+    with looking(options) as ledger:
+        document = _compared(options, _looked(ledger))
+    for path in paths:
+        with atomic_write(path) as stream:
+            stream.write(pretty(document))
+    if options.json:
+        opt.print_json(document)
+    else:
+        _print_diff(document)
+    return ExitCode.PASSED
+
+
+def _looked(ledger: Store | None) -> Looked | None:
+    if ledger is None:
+        return None
+    from assay.cli.keeping import Looked
+
+    return Looked(ledger)
+
+
+def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any]:
+    grader = choice_for(options).grader()
+    rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
+    before = read_named(options.name, grader, folder=options.dir, kept=kept)
+    if len(options.others) == 1 and not options.others[0].endswith((".json", ".jsonl", ".ndjson")):
+        after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
+    else:
+        after = read_side(options.others, grader, name=", ".join(options.others))
+    different = mismatches(after, before)
+    if different:
+        raise mismatch_error(different)
+    pairs = pair_up(after, before)
+    found = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
+    return {
+        "schema": DIFF_SCHEMA,
+        "baseline": before.name,
+        "other": after.name,
+        "comparison": comparison_shown(
+            found.comparison,
+            n_candidate=len(after.rows),
+            n_baseline=len(before.rows),
+            n_paired=found.n_paired,
+            mcnemar_p=next(rule for rule in found.rules if rule.id == "gate_failure_rate").evidence.get("mcnemar_p"),
+            adjusted=found.adjusted_difference,
+        ),
+        "missing": {"other": found.missing["candidate"], "baseline": found.missing["baseline"]},
+        "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
+        "policy": rules.policy,
+        **VERSIONS,
+    }
+
+
+def _changed(pair: Pair) -> dict[str, Any] | None:
+    """What is different in one sample; None where nothing is."""
+    ours, theirs = pair.candidate, pair.baseline
+    if ours is None or theirs is None:
+        return None  # it stands among the missing ones
+    shown = {
+        "sample": pair.sample,
+        "difference": round(pair.ours - pair.theirs, 4),
+        "other": pair.ours,
+        "baseline": pair.theirs,
+        "newly_failed_gates": sorted(ours.failed - theirs.failed),
+        "mended_gates": sorted(theirs.failed - ours.failed),
+        "newly_missed_floors": sorted(ours.missed - theirs.missed),
+    }
+    return shown if shown["difference"] or shown["newly_failed_gates"] or shown["mended_gates"] or shown["newly_missed_floors"] else None
+
+
+def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
+    out, found = sys.stdout, document["comparison"]
+    difference = found["difference"]
+    out.write(f"{printable(document['other'])} against {printable(document['baseline'])}: {found['n_paired']} paired samples\n")
+    if difference["low"] is not None:
+        out.write(f"difference  {difference['estimate']:+.2f} points [{difference['low']:+.2f}, {difference['high']:+.2f}], {difference['method']}\n")
+    elif difference["estimate"] is not None:
+        out.write(f"difference  {difference['estimate']:+.2f} points, no interval: {difference.get('reason')}\n")
+    out.write(f"samples     {found['wins']} higher, {found['losses']} lower, {found['ties']} the same\n")
+    for side, lost in document["missing"].items():
+        if lost:
+            out.write(f"missing     {len(lost)} in the {side}: {printable(', '.join(lost[:5]))}{' ...' if len(lost) > 5 else ''}\n")
+    ordered = sorted(document["changed"], key=lambda one: (one["difference"], one["sample"]))
+    for one in ordered[:most]:
+        said = [f"now fails {', '.join(one['newly_failed_gates'])}"] if one["newly_failed_gates"] else []
+        said += [f"mended {', '.join(one['mended_gates'])}"] if one["mended_gates"] else []
+        said += [f"below the floor of {', '.join(one['newly_missed_floors'])}"] if one["newly_missed_floors"] else []
+        out.write(f"  {one['difference']:+7.2f}  {printable(one['sample'])}{'  ' + printable('; '.join(said)) if said else ''}\n")
+    if len(ordered) > most:
+        out.write(f"  ... and {len(ordered) - most} more that differ\n")
+    out.write(f"\npolicy {document['policy']} · {document['scoringSystem']} · {document['gradingSystem']}\n")

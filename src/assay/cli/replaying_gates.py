@@ -1,0 +1,201 @@
+"""Making a stored gate on exams or on tool schemas again, from the records that it names and the versions that are recorded in it.
+
+A gate of an earlier version names none of them. One on exams is then made again from its links, as far as they tell which result was which; one on tool schemas
+lacks the sources of its schemas. What is missing is said: a gate that cannot be made again never counts as the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import canonical
+from assay.cli.kept import EXAM_ROLES, SCHEMA_GATE, SCHEMA_LISTS, SCHEMA_SOURCE, source_data
+from assay.errors import InputError, NotEnoughEvidence
+from assay.exams.answers import Answer
+from assay.exams.document import Outcome, check_result, exam_document, read_result
+from assay.exams.exam import make_exam
+from assay.exams.gate import GATE_SCHEMA, decide, gate_document
+from assay.exams.marking import Marking, grade_exam
+from assay.exams.policy import ExamRules
+from assay.files import Document
+from assay.jobs import on_shelf
+from assay.server.keeping import EXAM_EVIDENCE_SCHEMA, exam_record
+
+if TYPE_CHECKING:
+    from assay.flowmcp.gating import Held
+    from assay.library.shelf import Shelf
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
+
+
+class _Evidence:
+    """The records that a stored gate names."""
+
+    def __init__(self, ledger: Ledger, item: Item, project: str) -> None:
+        self._ledger = ledger
+        self._project = project
+        self.where = item.digest
+
+    def behind(self, digest: str, schema: str) -> list[Item]:
+        """What a record was made of, of that schema, also what was forgotten since; nothing where none of it was ever stored."""
+        links = self._ledger.links_of_many([digest], project=self._project)
+        found = self._ledger.get_many({str(link.source) for link in links if link.relation == "evidence_of" and link.target == digest}, project=self._project)
+        return [item for item in found.values() if item.schema == schema]
+
+    def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:
+        """One of them. What is gone, is of another kind or was changed is an error, never left out."""
+        if not isinstance(digest, str):
+            raise self.unclear(what)
+        found = self._ledger.get(digest, project=self._project)
+        if found is None or found.body is None:
+            state = "is not in the ledger" if found is None else "was forgotten"
+            raise NotEnoughEvidence("STO-008", f"{what} of this gate {state}: {digest}.", where=self.where, fix="Without it nothing can be decided again.")
+        tree = found.tree()
+        if found.kind != kind or (schema is not None and tree.get("schema") != schema):
+            raise InputError("REL-008", f"{what} of this gate is a record of the kind '{found.kind}' and the schema {tree.get('schema')!r}.", where=self.where)
+        return tree
+
+    def unclear(self, what: str) -> InputError:
+        """The error of a record that does not say which evidence it means."""
+        return InputError("REL-008", f"the record does not say by its digest what {what} was.", where=self.where)
+
+
+def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:
+    found = tree.get(name) if isinstance(tree, dict) else None
+    if not isinstance(found, dict):
+        raise evidence.unclear(name)
+    return found
+
+
+# --- exams ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _exam_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
+    evidence = _Evidence(ledger, item, project)
+    named = "evidence" in stored
+    said = _part(stored, "evidence", evidence) if named else _linked(ledger, item, stored, project)
+    given = {role: None if said.get(role) is None else _outcome(evidence, _part(said, role, evidence), role, shelf) for role in EXAM_ROLES}
+    capstone = given["capstone"]
+    if capstone is None:
+        raise evidence.unclear("the capstone")
+    rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="gate")))
+    verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
+    made = gate_document(verdict, rules, capstone)
+    if named:
+        return {**made, "evidence": said}
+    if made["notes"] != stored["notes"] and canonical({**made, "notes": stored["notes"]}) == item.body:
+        raise NotEnoughEvidence(
+            "STO-008",
+            "this gate was stored without the names of the files that its notes speak of; all else of it is made again the same.",
+            where=item.digest,
+            fix="Run `assay exam gate --store` again: they are stored with it now.",
+        )
+    return made
+
+
+def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> Outcome:
+    """A graded exam: marked again where its answers are in the ledger, and every number of it made again from its marks, by the rubric that it names."""
+    digest = said.get("digest")
+    document = Document(evidence.tree(digest, f"the {role}", "exam"), str(said.get("name", digest)))
+    result = read_result(document)
+    marking = Marking(shelf.exam_rubric(on_shelf(result.rubric, of="exam")))
+    answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)
+    there = [one.tree() for one in answered if one.body is not None]
+    if answered and not any(_follows(document.tree, one, marking, shelf, str(digest)) for one in there):
+        if len(there) < len(answered):
+            raise NotEnoughEvidence("STO-008", f"the answers of the {role} of this gate were forgotten.", where=evidence.where)
+        raise InputError("EXM-011", f"the {role} of this gate is marked differently now, from its stored answers: {digest}.", where=evidence.where)
+    return check_result(result, marking, where=document.file)
+
+
+def _follows(stored: Mapping[str, Any], answered: Mapping[str, Any], marking: Marking, shelf: Shelf, where: str) -> bool:
+    """Whether marking the stored answers comes to the stored result. What was wrong with the file they came in is as it was told then."""
+    exam = make_exam([Document(file, where) for file in answered["exam"]])
+    answers = {one["item"]: Answer(**one) for one in answered["answers"]}
+    rules = ExamRules(shelf.exam_policy(on_shelf(stored.get("policy"), of="exam")))
+    made = exam_record(exam_document(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"])))
+    return canonical({**made, "faults": stored["faults"]}) == canonical(stored)
+
+
+def _linked(ledger: Ledger, item: Item, stored: Mapping[str, Any], project: str) -> dict[str, Any]:
+    """The evidence of a gate that does not name it, by its links: the capstone came first. Where they could be of several gates, nobody knows which."""
+    links = [link for link in ledger.links_of_many([item.digest], project=project) if link.target == item.digest]
+    ours, theirs = ([str(link.source) for link in links if link.relation == relation] for relation in ("candidate_of", "baseline_of"))
+    has_regression = any(one["id"] == "schema_failures" and one["value"] is not None for one in stored["soft"])
+    if has_regression and len(ours) == 1:
+        ours *= 2  # one result was given as both
+    if len(ours) != 1 + has_regression or len(theirs) != (stored["regression"] is not None):
+        raise NotEnoughEvidence(
+            "STO-008",
+            f"this gate was stored without the digests of its results, and {len(ours)} results and {len(theirs)} baselines are linked to it: "
+            "which of them it was decided on is not known.",
+            where=item.digest,
+            fix="Run `assay exam gate --store` again: they are stored with it now.",
+        )
+    roles = ("capstone", *(("regression",) if has_regression else ()), *(("baseline",) if theirs else ()))
+    return {role: {"digest": digest} for role, digest in zip(roles, (*ours, *theirs), strict=True)}
+
+
+# --- tool schemas -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _schema_gate(ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str) -> dict[str, Any]:
+    from assay.flowmcp import gating
+    from assay.flowmcp.policy import SchemaRules
+
+    if "evidence" not in stored:
+        names = ", ".join(str(one["subject"]) for one in stored["results"])
+        raise NotEnoughEvidence(
+            "STO-008",
+            f"this gate was stored without the sources of what it decides on ({names}), and without the lists that its checks held them against.",
+            where=item.digest,
+            fix="Run `assay schema gate --store` again: they are stored with it now.",
+        )
+    evidence = _Evidence(ledger, item, project)
+    said = _part(stored, "evidence", evidence)
+    held = _held(evidence, said)
+    asked = said.get("asked")
+    if not isinstance(asked, list) or not all(isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked):
+        raise evidence.unclear("what was asked for")
+    rules = SchemaRules(shelf.schema_policy(on_shelf(stored.get("policy"), of="gate")))
+    document = gating.gate_document(gating.decide(asked, held, rules), rules)
+    made = {"schema": SCHEMA_GATE, **document, "evidence": {**said, "policy": rules.digest}}
+    if canonical(made) != item.body:
+        _need_readers(held)
+    return made
+
+
+def _held(evidence: _Evidence, said: Mapping[str, Any]) -> Held:
+    from assay.flowmcp.checks import ModuleLists, read_module_lists
+    from assay.flowmcp.gating import Held, Source
+
+    indexes = {name: evidence.tree(digest, f"the index of {name}", "index") for name, digest in _part(said, "indexes", evidence).items()}
+    sources = {}
+    for name, one in _part(said, "sources", evidence).items():
+        if not isinstance(one, dict) or not isinstance(one.get("file"), str):
+            raise evidence.unclear(f"the source of {name}")
+        if "digest" not in one:
+            sources[name] = Source(one["file"], None, str(one.get("unread")))
+            continue
+        record = evidence.tree(one["digest"], f"the source of {name}", "event", SCHEMA_SOURCE)
+        sources[name] = Source(one["file"], source_data(record))
+    lists = evidence.tree(said.get("lists"), "the lists of the checks", "event", SCHEMA_LISTS)
+    modules = ModuleLists() if lists.get("modules") is None else read_module_lists(lists["modules"], evidence.where)
+    return Held(indexes, sources, modules, _part(lists, "aliases", evidence))
+
+
+def _need_readers(held: Held) -> None:
+    """What reads schemas is installed. Without it a difference would say something about this machine, and nothing about the gate."""
+    from assay.flowmcp.checks import registrable_domain
+    from assay.flowmcp.reading.files import MODULES, schema_of
+
+    registrable_domain("example.org")
+    if any(one.file.lower().endswith(MODULES) for one in held.sources.values()):
+        schema_of("providers/a/a.mjs", b"export const main = { namespace: 'a', tools: {} }")
+
+
+GATES: dict[str, Again] = {GATE_SCHEMA: _exam_gate, SCHEMA_GATE: _schema_gate}
+"""How a stored gate is made again, by its schema."""
