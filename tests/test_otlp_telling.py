@@ -37,7 +37,7 @@ def url(tmp_path: Path) -> str:
 
 
 def metric(api: Api, name: str) -> int:
-    found = [line for line in api.get("/metrics").text.splitlines() if line.startswith(f"assay_{name}_total{{")]
+    found = [line for line in api.get("/metrics").text.splitlines() if line.startswith(f"assay_{name}_total ")]
     return int(found[0].split()[-1]) if found else 0
 
 

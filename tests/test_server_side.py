@@ -65,6 +65,13 @@ def counted(api: Api) -> list[bool]:
     return found
 
 
+def told_of(api: Api) -> list[str]:
+    """The runs whose grades are sent to whoever watches."""
+    found: list[str] = []
+    api.services.teller.graded = lambda kept: found.append(kept.run_id)
+    return found
+
+
 @pytest.mark.req("W-072")
 def test_a_run_graded_beside_and_one_graded_here_are_the_same_records_and_the_same_answer(tmp_path: Path) -> None:
     odd = {"run_id": 'é\n"\\', "latency_ms": 8000.50, "metadata": {"n": [1e21, 0.10, -0.0, "1.0,", "\0"]}, "tags": ["b", "a"]}
@@ -120,6 +127,7 @@ def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not
     url = f"sqlite:///{tmp_path}/l.db"
     with beside(url) as api:
         line = api.services.side._line
+        told = told_of(api)
         line.heard = lambda data: None  # the process that stores does so, and what it says is lost
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(api.post, "/runs", run(run_id="once"))
@@ -129,10 +137,43 @@ def test_a_run_that_was_stored_before_its_answer_was_lost_is_found_again_and_not
                 time.sleep(0.02)
             os.kill(line.pids()[0], signal.SIGKILL)
             answer = waiting.result(30)
-        assert (answer.status_code, answer.json()["new"]) == (200, False)
+        assert (answer.status_code, answer.json()["new"]) == (201, True), "it was not there before the request"
+        assert told == ["once"]
     with open_ledger(url) as ledger:
         assert ledger.count("run").n == 1
         assert verify(ledger).clean
+
+
+def test_a_run_that_was_there_before_is_not_new_though_its_answer_was_lost_and_is_told_of_again(tmp_path: Path) -> None:
+    with beside(f"sqlite:///{tmp_path}/l.db") as api:
+        told = told_of(api)
+        assert api.post("/runs", run(run_id="known")).status_code == 201
+        keeper = wait(api)[0]
+        os.kill(keeper, signal.SIGSTOP)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(api.post, "/runs", run(run_id="known"))
+            end = time.monotonic() + 30
+            while not api.services.side._line.waiting:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            time.sleep(0.2)
+            os.kill(keeper, signal.SIGKILL)
+            answer = waiting.result(30)
+        assert (answer.status_code, answer.json()["new"]) == (200, False)
+        assert told == ["known", "known"], "whether its event was sent cannot be known: twice is better than never"
+        wait(api, without=[keeper])
+        assert api.post("/runs", run(run_id="known")).status_code == 200
+        assert told == ["known", "known"], "what comes back is told of once"
+
+
+def test_a_faulty_body_that_was_lost_with_its_process_is_told_and_nothing_is_sent(tmp_path: Path) -> None:
+    with beside(f"sqlite:///{tmp_path}/l.db") as api:
+        told = told_of(api)
+        grader = wait(api)[1]
+        os.kill(grader, signal.SIGSTOP)
+        threading.Timer(0.3, os.kill, (grader, signal.SIGKILL)).start()
+        answer = api.post("/runs", {**run(), "status": "odd"})
+        assert (answer.status_code, told) == (422, [])
 
 
 def test_what_cannot_be_stored_beside_is_left_to_the_server_which_waits_for_the_ledger(tmp_path: Path) -> None:

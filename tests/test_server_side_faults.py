@@ -19,13 +19,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
-from assay.library.shelf import Shelf
+from assay.library.shelf import Shelf, hold
 from assay.pipeline import Grader
 from assay.server import side, side_grader
 from assay.server.app import create_app
@@ -39,7 +40,8 @@ from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import run
 from postgres import ledger_url, postgres_url
-from serving import API, Api, Born, Nursery, free_port, runs, serving, until
+from receiving import Receiver
+from serving import API, Api, Born, Nursery, Process, free_port, runs, serving, until
 from test_server_events import Watcher, end_of, head_of
 from test_server_faults import full_disk, hasty
 
@@ -214,6 +216,44 @@ def test_processes_that_are_killed_under_load_cost_nobody_an_answer_and_no_recor
     check(ledger_url, acknowledged)
 
 
+LAST_WORDS = """
+import os, signal, sys
+if "assay.server.side_keeper" in sys.orig_argv:
+    from assay.server import grading
+    whole = grading.kept
+    def dying(*arguments):
+        if not os.path.exists({mark!r}):
+            open({mark!r}, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(*arguments)
+    grading.kept = dying
+"""
+
+
+def test_a_grade_whose_keeper_dies_between_its_commit_and_its_answer_is_new_and_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.proto", reason="the otel extra is not installed")
+    mark = tmp_path / "died"
+    (tmp_path / "sitecustomize.py").write_text(LAST_WORDS.format(mark=str(mark)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    url = f"sqlite:///{tmp_path}/l.db"
+    with Receiver() as receiver:
+        with Process(url, "--otlp-endpoint", receiver.address, "--quiet") as server:
+            born = SimpleNamespace(pid=server.started.pid)
+            until(lambda: works(born))
+            assert not mark.exists()
+            status, answer = server.call("POST", "/runs", run(run_id="lost"))
+            assert mark.exists(), "it was stored, and then the process died"
+            assert (status, answer["new"]) == (201, True), "it was not there before the request"
+            until(lambda: works(born))
+            status, again = server.call("POST", "/runs", run(run_id="lost"))
+            assert (status, again["new"], again["digest"]) == (200, False, answer["digest"])
+            server.end()
+        assert receiver.grades() == ["lost"]
+    with open_ledger(url) as ledger:
+        assert ledger.count("grade").n == 1
+        assert verify(ledger).clean
+
+
 def test_a_process_that_stands_still_for_a_while_makes_its_requests_wait_and_no_others(server: Born, shared_server: Shared) -> None:
     keeper = beside(server)[KEEPER]
     os.kill(keeper, signal.SIGSTOP)
@@ -320,7 +360,7 @@ def test_a_server_that_is_told_to_end_under_load_breaks_off_no_answer_and_leaves
 
 def test_processes_that_are_being_started_when_the_server_ends_end_with_it(tmp_path: Path) -> None:
     async def close_while_starting() -> list[int]:
-        made = Side(Settings(db=f"sqlite:///{tmp_path}/l.db"), Log(io.BytesIO()))
+        made = Side(Settings(db=f"sqlite:///{tmp_path}/l.db"), Log(io.BytesIO()), hold())
         starting = asyncio.create_task(made.start())
         await asyncio.sleep(0)
         await made.close()
@@ -378,7 +418,7 @@ def test_one_server_grades_by_one_text_of_a_policy_whichever_process_grades(serv
 def test_a_process_that_cannot_begin_says_so_as_a_line_of_the_log(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_bytes(b"no ledger" * 1000)
     done = subprocess.run(
-        [sys.executable, "-m", "assay.server.side_keeper"], input=frame(Setup(None, "", f"sqlite:///{tmp_path}/l.db")), capture_output=True, check=False
+        [sys.executable, "-m", "assay.server.side_keeper"], input=frame(Setup(None, f"sqlite:///{tmp_path}/l.db")), capture_output=True, check=False
     )
     assert done.stdout == b""
     said = done.stderr.decode().splitlines()
@@ -447,8 +487,9 @@ def test_a_full_disk_is_told_by_the_server_though_another_process_met_it(full_di
         while (said := post(number))[0] == 201:
             number += 1
             assert number < 1000, "the disk is never full"
-        assert (said[0], said[1]["code"]) == (503, "STO-002")
+        assert (said[0], said[1]["title"], said[1]["code"]) == (507, "Insufficient Storage", "STO-002")
         assert "the disk is full or fails" in said[1]["detail"]
+        assert "make room" in said[1]["fix"]
         ballast.unlink()
         until(lambda: post(number)[0] == 201)
         server.end()

@@ -36,7 +36,9 @@ def run(verb: str, argv: list[str]) -> int:
     made.add_argument("--run-memory", metavar="MIB", type=int, default=8192, help="memory of the process that runs a workflow; 0 for no limit (default: 8192)")
     made.add_argument("--policy", metavar="Q", default="workflow", help="the policy that grades (default: workflow)")
     made.add_argument("--judge-card", metavar="FILE", action="append", default=[], help="the card of a judge; may be repeated")
-    made.add_argument("--rate", metavar="N", type=float, default=2000.0, help="requests a second for each token and process; 0 for no limit (default: 2000)")
+    made.add_argument(
+        "--rate", metavar="N", type=float, default=2000.0, help="requests a second for each token, shared out among the workers; 0 for no limit (default: 2000)"
+    )
     made.add_argument("--max-body", metavar="BYTES", type=int, default=16 * 1024 * 1024, help="the largest body that is read whole (default: 16 MiB)")
     made.add_argument(
         "--otlp-endpoint", metavar="URL", help="send each grade there as OpenTelemetry events (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else nowhere)"
@@ -85,8 +87,9 @@ def settings_of(options: argparse.Namespace) -> Settings:
         allow_anonymous=options.allow_anonymous,
         host=options.host,
         max_body_bytes=options.max_body,
-        rate_per_s=options.rate,
-        rate_burst=max(1, int(2 * options.rate)),
+        # a share and not the whole: whoever takes a connection to every worker would get so many times what was allowed
+        rate_per_s=options.rate / options.workers,
+        rate_burst=max(1, int(2 * options.rate / options.workers)),
         otlp_grace_s=options.otlp_grace,
         otlp_limit_s=options.otlp_limit,
         otlp_keep_s=options.otlp_keep * 24 * 3600,
@@ -128,29 +131,31 @@ def serve(settings: Settings, *, port: int, workers: int) -> int:
 
         from assay.server.logs import uvicorn_config
         from assay.server.settings import to_environment
+        from assay.server.sharing import sharing
         from assay.store.ledger import open_ledger
     except ModuleNotFoundError as error:
         raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
     with open_ledger(settings.db) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker
         where = ledger.where
-    to_environment(settings)
     own = f"http://{settings.host}:{port}"
     sys.stderr.write(f"assay: serving {where}, {workers} worker{'s' if workers != 1 else ''}: pages on {own}/, the API on {own}/api/v1\n")
     sys.stderr.flush()
-    uvicorn.run(
-        "assay.server.app:from_parent",
-        factory=True,
-        http="assay.server.connections:Connection",
-        host=settings.host,
-        port=port,
-        workers=workers,
-        log_config=uvicorn_config(),
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        backlog=8192,
-        timeout_graceful_shutdown=round(settings.shutdown_s),
-        timeout_keep_alive=30,
-    )
+    with sharing(settings, workers=workers) as given:
+        to_environment(given)
+        uvicorn.run(
+            "assay.server.app:from_parent",
+            factory=True,
+            http="assay.server.connections:Connection",
+            host=settings.host,
+            port=port,
+            workers=workers,
+            log_config=uvicorn_config(),
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            backlog=8192,
+            timeout_graceful_shutdown=round(settings.shutdown_s),
+            timeout_keep_alive=30,
+        )
     return ExitCode.PASSED

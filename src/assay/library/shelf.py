@@ -2,6 +2,9 @@
 
 Built-in items lie beside this file; a team's own folder with the same three sub-folders may be put in front (`--library`, ASSAY_LIBRARY). A file is named
 `name@version.yaml`. What is published stands in `published.lock` with its digest, and a published file that has changed is refused, never graded with.
+
+A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`), and each of its processes grades by those bytes: a file that
+is edited meanwhile must not give one name two texts.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from assay.canon import canonical
 from assay.errors import ShelfError
 from assay.files import Document, atomic_write, open_input, parse_json, parse_yaml
 from assay.grading.policy import Policy, load_policy
+from assay.library.held import Held, read_now
 from assay.registry import near_miss
 from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
@@ -87,24 +91,57 @@ class Entry(NamedTuple):
         return f"{self.kind}/{self.id}"
 
 
-class Shelf:
-    """Where profiles, policies and rubrics are found. Earlier roots are looked at first."""
+def hold(*folders: str, file: str | None = None) -> Held:
+    """Read whatever a shelf of these folders could be asked for, and `file`, which is named by its path."""
+    shelf = Shelf(*folders)
+    files = () if file is None else (file,)
+    locks = [os.path.join(root, LOCK) for root in (*shelf.roots, *(root for one in files for root in _roots_of(one)))]
+    return read_now(shelf.roots, (*filter(os.path.lexists, locks), *(entry.path for kind in KINDS for entry in shelf.entries(kind)), *files))
 
-    def __init__(self, *folders: str) -> None:
-        self.roots = (*folders, BUILTIN)
+
+class Shelf:
+    """Where profiles, policies and rubrics are found. Earlier roots are looked at first. With `held` nothing is read from the disk any more."""
+
+    def __init__(self, *folders: str, held: Held | None = None) -> None:
+        self.roots = (*folders, BUILTIN) if held is None else held.roots
         for folder in folders:
             if not os.path.isdir(folder):
                 raise ShelfError("LIB-001", "there is no such folder.", where=folder, fix="A library is a folder with profiles/, policies/ or rubrics/.")
+        self._held = held
+        self._locks: dict[str, dict[str, Any]] = {}
         self._loaded: dict[str, Any] = {}
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file of this shelf."""
+        if self._held is not None:
+            return self._held.read(path)
+        with open_input(path) as stream:
+            return stream.read()
+
+    def published(self, root: str) -> dict[str, str]:
+        """What one of the roots has published: `kind/name@version` to the digest of its file."""
+        found: dict[str, str] = self._lock(root)["published"]
+        return found
+
+    def _names(self, folder: str) -> list[str]:
+        if self._held is not None:
+            return self._held.names(folder)
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+    def _lock(self, root: str) -> dict[str, Any]:
+        if self._held is None:
+            return _lock(root)
+        if root not in self._locks:
+            path = os.path.join(root, LOCK)
+            self._locks[root] = _parsed_lock(self._held.read(path), path) if path in self._held.files else _NO_LOCK
+        return self._locks[root]
 
     def entries(self, kind: str) -> Iterator[Entry]:
         """Every file of a kind, by name and version, a team's own before the built-in."""
         seen: set[str] = set()
         for root in self.roots:
             folder = os.path.join(root, kind)
-            if not os.path.isdir(folder):
-                continue
-            for base in sorted(os.listdir(folder)):
+            for base in self._names(folder):
                 stem, extension = os.path.splitext(base)
                 if extension not in (".yaml", ".yml"):
                     continue
@@ -129,15 +166,16 @@ class Shelf:
         cached = self._loaded.get(f"{kind}/{name}")
         if cached is None:
             if name.endswith((".yaml", ".yml")):
-                cached = load_file(kind, name)
-                folder = os.path.dirname(os.path.abspath(name))
-                for root in dict.fromkeys((os.path.dirname(folder), BUILTIN)):
-                    _refuse_other_meaning(f"{kind}/{cached.id}", name, root)
+                data = self.read(name)
+                cached = load_data(kind, name, data)
+                for root in _roots_of(name):
+                    _refuse_other_meaning(f"{kind}/{cached.id}", name, data, self.published(root))
             else:
                 entry = self.find(kind, name)
-                _refuse_other_meaning(entry.key, entry.path, BUILTIN)
-                lock = _lock(entry.root)
-                cached = load_file(kind, entry.path, published=lock["published"].get(entry.key), frozen=lock.get("content", {}).get(entry.key))
+                data = self.read(entry.path)
+                _refuse_other_meaning(entry.key, entry.path, data, self.published(BUILTIN))
+                lock = self._lock(entry.root)
+                cached = load_data(kind, entry.path, data, published=lock["published"].get(entry.key), frozen=lock.get("content", {}).get(entry.key))
                 own = str(cached.id)
                 if own != entry.id:
                     raise ShelfError("LIB-002", f"the file is named '{entry.id}' but holds '{own}'.", where=entry.path, fix="Rename one of them.")
@@ -227,26 +265,32 @@ def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split("."))
 
 
-def _refuse_other_meaning(key: str, path: str, root: str) -> None:
+def _roots_of(file: str) -> tuple[str, ...]:
+    """The folders whose locks say what the id of a file means that is given by its path."""
+    return tuple(dict.fromkeys((os.path.dirname(os.path.dirname(os.path.abspath(file))), BUILTIN)))
+
+
+def _refuse_other_meaning(key: str, path: str, data: bytes, published: Mapping[str, str]) -> None:
     """A published id means one thing everywhere: a file of its own may repeat it, never change it."""
-    own = published(root).get(key)
-    if own is None:
-        return
-    with open_input(path) as stream:
-        if sha256(stream.read()).hexdigest() != own:
-            name = key.partition("/")[2]
-            raise ShelfError(
-                "LIB-003",
-                f"this version is published and has changed: '{name}' says something else there.",
-                where=path,
-                fix="Give it another name or a new version.",
-            )
+    own = published.get(key)
+    if own is not None and sha256(data).hexdigest() != own:
+        name = key.partition("/")[2]
+        raise ShelfError(
+            "LIB-003",
+            f"this version is published and has changed: '{name}' says something else there.",
+            where=path,
+            fix="Give it another name or a new version.",
+        )
 
 
-def load_file(kind: str, path: str, *, published: str | None = None, frozen: Any = None) -> Any:
-    """A shelf file as its record; `published` is the digest it must have, `frozen` what it was parsed to when it was published."""
+def load_file(kind: str, path: str) -> Any:
+    """A shelf file as its record."""
     with open_input(path) as stream:
-        data = stream.read()
+        return load_data(kind, path, stream.read())
+
+
+def load_data(kind: str, path: str, data: bytes, *, published: str | None = None, frozen: Any = None) -> Any:
+    """The bytes of a shelf file as its record; `published` is the digest they must have, `frozen` what they were parsed to when they were published."""
     if published is not None and sha256(data).hexdigest() != published:
         raise ShelfError(
             "LIB-003",
@@ -262,13 +306,19 @@ def load_file(kind: str, path: str, *, published: str | None = None, frozen: Any
 # --- the lock -----------------------------------------------------------------------------------------------------------------------------
 
 
+_NO_LOCK: dict[str, Any] = {"published": {}, "systems": {}, "content": {}, "measures": {}}
+
+
 @lru_cache(maxsize=8)
 def _lock(root: str) -> dict[str, Any]:
     path = os.path.join(root, LOCK)
     if not os.path.exists(path):
-        return {"published": {}, "systems": {}, "content": {}, "measures": {}}
+        return _NO_LOCK
     with open(path, "rb") as stream:
-        data = stream.read()
+        return _parsed_lock(stream.read(), path)
+
+
+def _parsed_lock(data: bytes, path: str) -> dict[str, Any]:
     try:
         found = parse_json(data)
     except ValueError as error:

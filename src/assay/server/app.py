@@ -45,12 +45,13 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
     """A server for one ledger; with `beside` it grades and stores in processes of their own."""
     services = Services(settings, log=log)
     if beside:
-        services.side = Side(settings, services.log)
+        services.side = Side(settings, services.log, services.library)
     executor = Executor(services)
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         worker = Worker(services)
+        services.metrics.start()
         services.writer.start()
         services.hub.start()
         if services.side is not None:
@@ -72,6 +73,7 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
             await asyncio.to_thread(services.writer.close)
             await asyncio.to_thread(services.teller.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()
+            await asyncio.to_thread(services.metrics.close)
             services.log.write("stopped")
 
     app = Server(

@@ -70,6 +70,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
 
     head_s: float = HEAD_S
     _head_timer: TimerHandle | None = None
+    _is_owed = False
+    """With httptools, whether a request has begun and its last byte has not come."""
     _behind: bytes = b""
     """What came behind a request that is not answered yet."""
 
@@ -156,10 +158,22 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of 
         if behind and not self.transport.is_closing():
             self.data_received(behind)
 
+    def on_message_begin(self) -> None:
+        """Of httptools: the first byte of a request."""
+        self._is_owed = True
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        """Of httptools: its last byte."""
+        self._is_owed = False
+        super().on_message_complete()
+
     def _is_half_way(self) -> bool:
         """Whether the client owes the rest of a head, or of a body that was refused: it may be slow, and not for ever."""
         parser = getattr(self, "conn", None)
-        return parser is None or parser.their_state is h11.SEND_BODY or (parser.their_state is h11.IDLE and bool(parser.trailing_data[0]))
+        if parser is None:
+            return self._is_owed
+        return bool(parser.their_state is h11.SEND_BODY or (parser.their_state is h11.IDLE and parser.trailing_data[0]))
 
     def eof_received(self) -> bool:
         """The client says nothing more. What it has asked for is answered; whoever went away in the middle of a stream is let go."""

@@ -38,6 +38,7 @@ _WORDS = {
     422: "What was sent is not of its shape, or cannot be graded.",
     429: "Too many requests; `Retry-After` says when to go on.",
     503: "The database is away or busy; try again.",
+    507: "The disk of the database is full; trying again is of no use before there is room.",
 }
 
 
@@ -46,7 +47,7 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"description": _WORDS[code], "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}} for code in codes}
 
 
-EVERY = problems(400, 401, 403, 404, 422, 429, 503)
+EVERY = problems(400, 401, 403, 404, 422, 429, 503, 507)
 """Of every route that needs a token."""
 POSTED = problems(408, 409, 413, 415)
 """Of every route that takes a body, beside those."""

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
+from assay.store.databases import NoRoom
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -114,8 +115,18 @@ def misfit(reasons: Sequence[str]) -> Problem:
     )
 
 
+def answer_to(error: AssayError) -> Problem:
+    """One of our errors as the answer of the API: as `problem_of` has it, but for a full disk, which is a 507.
+
+    Whoever sends spans comes again after a 503 and drops them after a 507, so that there a full disk stays what `problem_of` says.
+    """
+    if isinstance(error, NoRoom):
+        return Problem(507, error.message, code=error.code, fix=error.fix)
+    return problem_of(error)
+
+
 def problem_of(error: AssayError) -> Problem:
-    """One of our errors as an answer."""
+    """One of our errors as a problem."""
     if error.code in ("STO-001", "STO-002", "STO-003", "FIL-001", "FIL-008"):  # no client names a file: what is kept cannot be read or written
         return Problem(503, error.message, code=error.code, fix=error.fix or "Try again.", headers={"Retry-After": "1"})
     if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
@@ -152,7 +163,7 @@ def answering(app: FastAPI, handler: Callable[[Request], Awaitable[Response]], p
         except Problem as problem:
             found = problem.response()
         except AssayError as error:
-            found = problem_of(error).response()
+            found = answer_to(error).response()
         await found(scope, receive, send)
 
     return answer
@@ -163,7 +174,7 @@ def install(app: FastAPI) -> None:
 
     async def ours(_request: Request, error: Exception) -> Response:
         assert isinstance(error, AssayError)
-        return problem_of(error).response()
+        return answer_to(error).response()
 
     async def problem(_request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)

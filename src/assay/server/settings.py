@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_timeout_s: float = 30.0
     """How long a body may take between two of its parts; ten times that for the whole."""
     rate_per_s: float = 2000.0
+    """Of one token and one worker: with several workers each has its share of what the operator allows, so that together they never allow more."""
     rate_burst: int = 4000
     heartbeat_s: float = 15.0
     poll_s: float = 1.0
@@ -66,6 +67,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: str | None = None
     """Where grades are sent as events; without it, where the environment says."""
     log_requests: bool = True
+    shared: str | None = None
+    """The folder that several workers share, where there are several."""
 
 
 def to_environment(settings: Settings) -> None:

@@ -15,13 +15,13 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE
-from hashlib import sha256
+from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from assay.library.held import Held
 from assay.server.frames import frame, frames
 from assay.server.grading import Kept, Posted
 
@@ -46,9 +46,8 @@ MAX_WAITING = 10_000
 class Setup(NamedTuple):
     """What the processes are told first."""
 
-    library: str | None
-    digest: str
-    """Of the library's files: a process that finds others grades nothing."""
+    library: Held | None
+    """As the server found it when it started: whenever a process is started again, it grades by the same texts. The one that stores needs none."""
     db: str
 
 
@@ -82,25 +81,20 @@ class Answer(NamedTuple):
     kept: Kept | None
 
 
+class Lost(NamedTuple):
+    """A body that went to the processes and ended with them: whether it was stored before is not known."""
+
+    asked_at: datetime
+
+
 _answers = msgspec.msgpack.Decoder(list[Answer]).decode
-
-
-def folder_digest(folder: str | None) -> str:
-    """What the files of a folder are, by their names and bytes; '' where there is no folder."""
-    if folder is None:
-        return ""
-    found = sha256()
-    for path in sorted(Path(folder).rglob("*")):
-        if path.is_file():
-            found.update(frame((str(path.relative_to(folder)), path.read_bytes())))
-    return found.hexdigest()
 
 
 class Side:
     """The near end of both processes."""
 
-    def __init__(self, settings: Settings, log: Log) -> None:
-        self._setup = Setup(settings.library, folder_digest(settings.library), settings.db)
+    def __init__(self, settings: Settings, log: Log, library: Held) -> None:
+        self._setup = Setup(library, settings.db)
         self._log = log
         self._numbers = count(1)
         self._line: _Line | None = None
@@ -154,7 +148,7 @@ class Side:
         """Whether too many wait already."""
         return self._line is not None and self._line.waiting > MAX_WAITING
 
-    async def ask(self, asked: Asked) -> Kept | None:
+    async def ask(self, asked: Asked) -> Kept | Lost | None:
         """A body, graded and stored; None where this process must do it itself."""
         line = self._line
         if line is None or not line.ready:
@@ -172,7 +166,7 @@ class Side:
 
 class _Waiting(NamedTuple):
     since: float
-    told: asyncio.Future[Kept | None]
+    told: asyncio.Future[Kept | Lost | None]
 
 
 class _Line:
@@ -224,8 +218,8 @@ class _Line:
     def pids(self) -> list[int]:
         return [process.get_pid() for process in self._processes]
 
-    async def ask(self, asked: Asked) -> Kept | None:
-        told: asyncio.Future[Kept | None] = self._loop.create_future()
+    async def ask(self, asked: Asked) -> Kept | Lost | None:
+        told: asyncio.Future[Kept | Lost | None] = self._loop.create_future()
         if not self._asked:
             self._loop.call_soon(self._send)  # what comes in the same turn of the loop goes in one frame
         self._asked.append(asked)
@@ -275,13 +269,15 @@ class _Line:
         self._over = True
         for process in self._processes:
             process.close()
+        unsent = {asked.number for asked in self._asked}
         self._asked.clear()
         if self._watching is not None:
             self._watching.cancel()
         left, self._waiting = self._waiting, {}
-        for waiting in left.values():
+        began = datetime.now(UTC) - timedelta(seconds=self._loop.time())  # of the loop's clock
+        for number, waiting in left.items():
             if not waiting.told.done():
-                waiting.told.set_result(None)
+                waiting.told.set_result(None if number in unsent else Lost(began + timedelta(seconds=waiting.since)))
         self._ended()
 
     async def gone(self) -> None:

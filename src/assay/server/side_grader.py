@@ -12,7 +12,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.server.frames import own_ends
 from assay.server.grading import make_many
-from assay.server.side import Asked, Graded, Setup, folder_digest
+from assay.server.side import Asked, Graded, Setup
 
 TOGETHER = 8
 """Bodies that are graded together, and go on in one frame."""
@@ -34,20 +34,19 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     shelf: Shelf | None = None
     graders: dict[Names, Grader] = {}
-    same = False
     for found in ends.read():
         waiting: list[Asked] = []
         for one in found:
             if shelf is None:
                 setup = msgspec.msgpack.decode(one, type=Setup)
-                shelf = Shelf(setup.library) if setup.library else Shelf()
-                same = folder_digest(setup.library) == setup.digest
-                ends.write(setup)
+                shelf = Shelf(held=setup.library)
+                ends.write(setup._replace(library=None))
             else:
                 waiting += _asked(one)
         while waiting:
+            assert shelf is not None
             n = _alike(waiting)
-            ends.write(_grade(waiting[:n], shelf if same else None, graders))
+            ends.write(_grade(waiting[:n], shelf, graders))
             del waiting[:n]
 
 
@@ -61,12 +60,12 @@ def _alike(asked: list[Asked]) -> int:
     return min(TOGETHER, len(asked))
 
 
-def _grade(asked: list[Asked], shelf: Shelf | None, graders: dict[Names, Grader]) -> list[Graded]:
+def _grade(asked: list[Asked], shelf: Shelf, graders: dict[Names, Grader]) -> list[Graded]:
     first = asked[0]
     names = (first.policy, first.profile, first.rubric)
     try:
         grader = graders.get(names)
-        if grader is None and shelf is not None:
+        if grader is None:
             if len(graders) >= MAX_GRADERS:
                 graders.clear()
             grader = graders[names] = Grader(shelf, policy=first.policy, profile=first.profile, rubric=first.rubric)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import ShelfError
+from assay.errors import AssayError, ShelfError
 from assay.files import read_json
 from assay.jobs import basis_of
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.reports.exporting import configured
 from assay.server.auth import Gatekeeper
-from assay.server.grading import BasedGrader, Kept
+from assay.server.grading import BasedGrader, Kept, kept, make, read_body
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
-from assay.server.side import Asked, Side
+from assay.server.sharing import library_of
+from assay.server.side import Asked, Lost, Side
 from assay.server.streams import Hub
 from assay.server.telling import Teller
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
+from assay.store.writing import moment_text
 
 if TYPE_CHECKING:
     from assay.server.settings import Settings
@@ -39,8 +43,9 @@ class Services:
     def __init__(self, settings: Settings, *, log: Log | None = None) -> None:
         self.settings = settings
         self.log = log or Log(requests=settings.log_requests)
-        self.metrics = Metrics()
-        self.shelf = Shelf(settings.library) if settings.library else Shelf()
+        self.metrics = Metrics(settings.shared)
+        self.library = library_of(settings)
+        self.shelf = Shelf(held=self.library)
         self.shelf.policy(settings.policy)
         self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
@@ -84,10 +89,28 @@ class Services:
             return None
         if self.side.is_full:
             raise Problem(503, "too much waits to be stored.", fix="Try again.", headers={"Retry-After": "1"})
-        return await self.side.ask(Asked(project, body, author, *grader.names, grader.rules.digest))
+        found = await self.side.ask(Asked(project, body, author, *grader.names, grader.rules.digest))
+        return await self._again(project, body, grader, author, found) if isinstance(found, Lost) else found
+
+    async def _again(self, project: str, body: bytes, grader: BasedGrader, author: str, lost: Lost) -> Kept | None:
+        """A body that the processes took with them when they ended. If its grade was stored, nobody was told of it: so it is told of as if it were new."""
+        try:
+            made = make(read_body(body), grader, author=author).posted
+        except Exception:  # the route does the same again, and says what is wrong
+            return None
+        found = kept(made, await self.writer.put(project, made.drafts))
+        new = found.new or await asyncio.to_thread(self._is_since, project, found.evidence, lost.asked_at)
+        return found._replace(new=new, first_grade=True, records=0)  # the records were counted when they were stored
+
+    def _is_since(self, project: str, digest: str, moment: datetime) -> bool:
+        """Whether a record was stored at that moment or later; False where it cannot be told."""
+        with suppress(AssayError):
+            item = self.ledger.get(digest, project=project)
+            return item is not None and item.created_at >= moment_text(moment)
+        return False
 
     def graded(self, kept: Kept) -> None:
-        """A grade was stored: count it, and tell whoever watches, once."""
+        """A grade was stored: count it, and tell whoever watches; once, unless it cannot be known whether that was done."""
         self.metrics.letter(kept.letter)
         if kept.first_grade:
             self.teller.graded(kept)

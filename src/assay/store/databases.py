@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -208,6 +209,13 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
 _LOST = ("57P01", "57P02", "57P03")
 _BUSY = ("55P03", "40001", "40P01")
 _CROWDED = "53300"
+_FULL = (sqlite3.SQLITE_FULL, "53100")
+_ROOM = 256 * 1024
+"""Bytes that are free on a disk that is not full."""
+
+
+class NoRoom(UsageError):
+    """The disk of a ledger is full: trying again is of no use before somebody makes room."""
 
 
 def is_away(error: AssayError) -> bool:
@@ -239,6 +247,14 @@ def _cannot_connect(error: Exception) -> bool:
     )
 
 
+def _is_full(path: str) -> bool:
+    """Whether the disk of an SQLite file has no room: SQLite does not always say so."""
+    try:
+        return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < _ROOM
+    except OSError:
+        return False
+
+
 def _worded(error: Exception, where: str, patience: float) -> AssayError:
     state = _state(error)
     said = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
@@ -253,9 +269,10 @@ def _worded(error: Exception, where: str, patience: float) -> AssayError:
         return UsageError(
             "STO-001", f"the database takes no more connections: {said}.", where=where, fix="Try again; raise max_connections, or run fewer workers."
         )
-    if state in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, "53100"):
+    if state in (sqlite3.SQLITE_IOERR, *_FULL):
         fix = "Everything that was acknowledged is kept; make room and run again."
-        return UsageError("STO-002", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
+        kind = NoRoom if state in _FULL or _is_full(where) else UsageError
+        return kind("STO-002", f"cannot be written, the disk is full or fails: {said}.", where=where, fix=fix)
     if state in (sqlite3.SQLITE_READONLY, "25006", "42501"):
         return UsageError("STO-002", f"may only be read: {said}.", where=where, fix="Give a ledger that can be written, or the right to write this one.")
     if state in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
@@ -18,7 +17,7 @@ from assay.errors import AssayError, Fault, InputError, ShelfError
 from assay.files import Document, json_fault, parse_json
 from assay.formulas import FORMULAS
 from assay.grading.policy import Policy
-from assay.library.shelf import KINDS, published
+from assay.library.shelf import KINDS
 from assay.reports.markup import Html, join, say, tag
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
@@ -90,13 +89,13 @@ def _shelf_row(services: Services, entry: Entry) -> list[str]:
         link(entry.id, address("library", entry.kind, entry.id)),
         say(getattr(loaded, "title", None), "no title"),
         say(getattr(loaded, "family", None), "none"),
-        verdict("passed", "published") if entry.key in published(entry.root) else verdict("undetermined", "not published"),
-        short(_digest(entry)),
+        verdict("passed", "published") if entry.key in services.shelf.published(entry.root) else verdict("undetermined", "not published"),
+        short(_digest(services, entry)),
     ]
 
 
-def _digest(entry: Entry) -> str:
-    return f"sha256:{sha256(Path(entry.path).read_bytes()).hexdigest()}"
+def _digest(services: Services, entry: Entry) -> str:
+    return f"sha256:{sha256(services.shelf.read(entry.path)).hexdigest()}"
 
 
 @router.get("/library/{kind}/{name}")
@@ -124,11 +123,15 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
 
 def _item(request: Request, services: Services, entry: Entry, loaded: Any, *, tried: Sequence[str] = (), sample: str = "", status: int = 200) -> Response:
     versions = [
-        [link(one.id, address("library", entry.kind, one.id), aria_current="true" if one.id == entry.id else ""), _state(one), tag("code", _digest(one))]
+        [
+            link(one.id, address("library", entry.kind, one.id), aria_current="true" if one.id == entry.id else ""),
+            _state(services, one),
+            tag("code", _digest(services, one)),
+        ]
         for one in services.shelf.entries(entry.kind)
         if one.name == entry.name
     ]
-    source = Path(entry.path).read_text("utf-8", "replace")
+    source = services.shelf.read(entry.path).decode("utf-8", "replace")
     parts = [*tried, shelf_parts.content(loaded), *_try_form(services, entry, loaded, sample)]
     parts.append(section("Versions", table("Versions", ("Name", "State", "Digest of the file"), versions), id="versions"))
     parts.append(
@@ -141,8 +144,12 @@ def _item(request: Request, services: Services, entry: Entry, loaded: Any, *, tr
     return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
 
 
-def _state(entry: Entry) -> Html:
-    return verdict("passed", "published: it cannot change") if entry.key in published(entry.root) else verdict("undetermined", "not published: it may change")
+def _state(services: Services, entry: Entry) -> Html:
+    return (
+        verdict("passed", "published: it cannot change")
+        if entry.key in services.shelf.published(entry.root)
+        else verdict("undetermined", "not published: it may change")
+    )
 
 
 # --- trying it out --------------------------------------------------------------------------------------------------------------------------

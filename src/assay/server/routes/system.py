@@ -51,6 +51,6 @@ async def ready(request: Request) -> Response:
     responses={**describing.EVERY, 200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, principal: Principal = ADMIN) -> Response:
-    """Of this process; no project is named."""
+    """Of all workers of this server; no project is named."""
     services: Services = request.app.state.services
     return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,0 +1,364 @@
+"""What the processes of one server have in common: one text of every profile, policy and rubric, and one set of counters."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli import serve
+from assay.errors import AssayError, ShelfError
+from assay.library.shelf import BUILTIN, Shelf, hold
+from assay.server import metrics, sharing
+from assay.server.auth import RateLimit
+from assay.server.metrics import Metrics
+from assay.server.settings import Settings
+from assay.store.ledger import open_ledger
+from assay.store.verify import verify
+from documents import run
+from serving import Nursery, Process, serving, until
+from test_server_events import Watcher, head_of
+from test_server_side_faults import GRADER, beside, works
+
+with_proc = pytest.mark.skipif(not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2, reason="needs /proc and two processors")
+
+
+def built_in(kind: str, name: str) -> str:
+    return Path(BUILTIN, kind, f"{name}.yaml").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A team's own library: a profile that serves a family of its own, and a rubric."""
+    made = tmp_path / "library"
+    for kind in ("profiles", "rubrics", "policies"):
+        (made / kind).mkdir(parents=True)
+    profile = built_in("profiles", "code-repair@1").replace("profile: code-repair", "profile: mine").replace("family: code-repair", "family: mine")
+    (made / "profiles" / "mine@1.yaml").write_text(profile.replace("alias: A\n", ""))
+    (made / "rubrics" / "ours@1.yaml").write_text(built_in("rubrics", "code-repair@1").replace("rubric_id: code-repair", "rubric_id: ours"))
+    return made
+
+
+def change(file: Path) -> None:
+    """The same name, another text."""
+    words = file.read_text(encoding="utf-8")
+    changed = re.sub(r"(?m)^title: .*$", "title: Another title", words)
+    assert changed != words
+    file.write_text(changed)
+
+
+def rules_of(grade: dict[str, Any]) -> dict[str, str]:
+    """The digests of what a run was graded by."""
+    return {name: digest for name, digest in grade["digests"].items() if name not in ("run", "scorecard")}
+
+
+class Posting:
+    """Posts runs of the team's own family, alone and in a list."""
+
+    def __init__(self, server: Process, query: str = "") -> None:
+        self._server = server
+        self._query = query
+        self._n = 0
+
+    def _run(self) -> dict[str, Any]:
+        self._n += 1
+        return run(run_id=f"r-{self._n}", workflow={"id": "w", "version": "1", "family": "mine"})
+
+    def alone(self) -> dict[str, str]:
+        """By the process beside, where there is one."""
+        status, answer = self._server.call("POST", f"/runs{self._query}", self._run())
+        assert status == 201, answer
+        return rules_of(answer["grade"])
+
+    def listed(self) -> dict[str, str]:
+        """By the worker itself."""
+        status, answer = self._server.call("POST", f"/runs{self._query}", [self._run()])
+        assert status == 201, answer
+        return rules_of(answer["results"][0]["grade"])
+
+
+def scraped(server: Process) -> dict[str, float]:
+    """What the metrics say, by name and labels."""
+    with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+
+
+# --- one text -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as made:
+        yield made
+
+
+@with_proc
+@pytest.mark.parametrize(("file", "query"), [("profiles/mine@1.yaml", ""), ("rubrics/ours@1.yaml", "?rubric=ours")])
+def test_a_file_that_is_edited_while_a_server_runs_has_one_text_whichever_process_grades(
+    library: Path, nursery: Nursery, tmp_path: Path, file: str, query: str
+) -> None:
+    with nursery.bear(f"sqlite:///{tmp_path}/l.db", folder=tmp_path, library=str(library)) as server:
+        until(lambda: works(server))
+        posting = Posting(server, query)
+        first = posting.alone()
+        assert "assay_commits_total" not in scraped(server), "it was graded and stored beside"
+        change(library / file)
+        found = [posting.listed(), posting.alone()]
+        assert scraped(server)["assay_commits_total"] == 1
+        os.kill(beside(server)[GRADER], signal.SIGKILL)
+        found += [posting.alone(), posting.listed()]
+        until(lambda: works(server))
+        commits = scraped(server)["assay_commits_total"]
+        found.append(posting.alone())
+        assert scraped(server)["assay_commits_total"] == commits, "processes that are started again grade, and by the same text"
+        shutil.rmtree(library)
+        found += [posting.alone(), posting.listed()]
+        assert found == [first] * len(found)
+    with serving(f"sqlite:///{tmp_path}/other.db") as api:
+        assert api.get("/library/profiles/mine").status_code == 404
+    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
+        assert verify(ledger).clean
+
+
+def test_a_server_that_is_started_again_takes_the_new_text(library: Path, tmp_path: Path) -> None:
+    sent = run(workflow={"id": "w", "version": "1", "family": "mine"})
+    found = []
+    for _ in range(2):
+        with serving(f"sqlite:///{tmp_path}/l.db", library=str(library)) as api:
+            found.append(api.post("/runs", sent).json()["grade"]["digests"]["profile"])
+        change(library / "profiles" / "mine@1.yaml") if len(found) == 1 else None
+    assert found[0] != found[1]
+
+
+def test_what_is_held_is_what_the_files_were_whatever_becomes_of_them(library: Path) -> None:
+    plain = Shelf(str(library))
+    names = {kind: [entry.id for entry in plain.entries(kind)] for kind in ("profiles", "policies", "rubrics")}
+    loaded = {(kind, name): plain.load(kind, name) for kind, listed in names.items() for name in listed}
+    held = hold(str(library))
+    shutil.rmtree(library)
+    shelf = Shelf(held=held)
+    assert shelf.roots == plain.roots
+    assert {kind: [entry.id for entry in shelf.entries(kind)] for kind in names} == names
+    assert {key: shelf.load(*key) for key in loaded} == loaded
+    assert shelf.published(BUILTIN) == plain.published(BUILTIN)
+    assert shelf.profile_for_family("mine").id == "mine@1"
+    with pytest.raises(ShelfError, match="no profile is named 'none'"):
+        shelf.profile("none")
+
+
+def test_a_file_that_is_given_by_its_path_is_held_too_and_no_other_is_read(library: Path) -> None:
+    path = library / "policies" / "ours@1.yaml"
+    path.write_text(built_in("policies", "workflow@1").replace("policy: workflow", "policy: ours"))
+    held = hold(file=str(path))
+    words = path.read_text(encoding="utf-8")
+    path.write_text(words.replace("pass_threshold: 70", "pass_threshold: 90"))
+    assert Shelf(held=held).policy(str(path)).pass_threshold == 70
+    with pytest.raises(AssayError, match="could not be read when the server started"):
+        Shelf(held=held).rubric(str(library / "rubrics" / "ours@1.yaml"))
+
+
+def test_a_published_version_that_says_something_else_is_refused_of_what_is_held_too(library: Path) -> None:
+    (library / "profiles" / "rag@1.yaml").write_text(built_in("profiles", "rag@1").replace("weight: 0.", "weight: 0.0"))
+    with pytest.raises(ShelfError, match="published and has changed"):
+        Shelf(held=hold(str(library))).profile("rag")
+
+
+def test_files_that_are_faulty_keep_no_server_from_starting_and_no_older_version_is_taken_for_them(library: Path, tmp_path: Path) -> None:
+    newest = library / "profiles" / "mine@2.yaml"
+    sent = run(workflow={"id": "w", "version": "1", "family": "mine"})
+    for make in (
+        lambda: newest.write_text("profile: [\n"),
+        newest.mkdir,
+        lambda: newest.symlink_to(tmp_path / "nowhere"),
+        lambda: os.mkfifo(newest),
+        lambda: (library / "published.lock").write_text("{"),
+    ):
+        make()
+        with serving(f"sqlite:///{tmp_path}/l.db", library=str(library)) as api:
+            assert api.post("/runs?profile=code-repair", run()).status_code in (200, 201)
+            assert api.post("/runs", sent).status_code >= 400
+            assert api.get("/library/profiles/mine").status_code >= 400
+        if newest.is_dir():
+            newest.rmdir()
+        else:
+            newest.unlink(missing_ok=True)
+
+
+# --- several workers ----------------------------------------------------------------------------------------------------------------------
+
+
+def workers_of(server: Process) -> list[int]:
+    """The processes that answer."""
+    found = []
+    for one in Path(f"/proc/{server.started.pid}/task/{server.started.pid}/children").read_text().split():
+        command = Path(f"/proc/{one}/cmdline").read_bytes()
+        if b"spawn_main" in command:
+            found.append(int(one))
+    return found
+
+
+def shared_of(worker: int) -> Path:
+    """The folder that a worker shares with the others."""
+    found = dict(one.partition(b"=")[::2] for one in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0"))
+    return Path(json.loads(found[b"ASSAY_SERVER_SETTINGS"])["shared"])
+
+
+@contextmanager
+def only(server: Process, chosen: int) -> Iterator[None]:
+    """One worker answers, and the others stand still meanwhile."""
+    others = [one for one in workers_of(server) if one != chosen]
+    for one in others:
+        os.kill(one, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for one in others:
+            os.kill(one, signal.SIGCONT)
+
+
+def grades_in(found: dict[str, float]) -> float:
+    return sum(value for name, value in found.items() if name.startswith("assay_grades_total"))
+
+
+def kill(server: Process, chosen: list[int]) -> None:
+    """Kill some of the workers; there are as many again when this returns."""
+    before = workers_of(server)
+    for one in chosen:
+        os.kill(one, signal.SIGKILL)
+    until(lambda: len(workers_of(server)) == len(before) and not set(chosen) & set(workers_of(server)))
+    server.wait()
+
+
+@pytest.mark.slow
+@with_proc
+def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_dies(library: Path, tmp_path: Path) -> None:
+    with Process(f"sqlite:///{tmp_path}/l.db", "--workers", "2", "--quiet", "--library", str(library)) as server:
+        until(lambda: len(workers_of(server)) == 2)
+        folder = shared_of(workers_of(server)[0])
+        assert folder.stat().st_mode & 0o077 == 0, "it is nobody else's"
+        posting = Posting(server)
+        rules = [posting.alone()]
+        change(library / "profiles" / "mine@1.yaml")
+        workers = workers_of(server)
+        for worker in workers:
+            with only(server, worker):
+                rules += [posting.alone() for _ in range(5)]
+        assert rules == rules[:1] * 11
+        until(lambda: grades_in(scraped(server)) == 11)
+        asked: list[float] = []
+        for worker in workers * 3:
+            with only(server, worker):
+                found = scraped(server)
+            assert grades_in(found) == 11
+            assert found["assay_request_seconds_count"] == sum(value for name, value in found.items() if name.startswith("assay_requests_total"))
+            asked.append(found["assay_request_seconds_count"])
+        assert asked == sorted(set(asked)), "whoever is asked, a counter never goes back"
+        assert len(list(folder.glob("counted-*"))) == 2
+        assert server.call("POST", "/runs/live", head_of(run(run_id="watched")))[0] == 201
+        Watcher(server, "watched").until("workflow_start")
+        until(lambda: scraped(server).get("assay_watchers") == 1)
+        last = scraped(server)
+        kill(server, workers_of(server))
+        found = scraped(server)
+        assert grades_in(found) == 11, "what a worker counted stays"
+        assert all(found[name] >= value for name, value in last.items() if "_total" in name)
+        assert found.get("assay_watchers", 0) == 0, "nobody watches a worker that is dead"
+        assert posting.alone() == rules[0], "a worker that is started again grades by the same text"
+        assert server.end()[0] in (0, -15)
+        assert not folder.exists()
+
+
+def test_counters_of_several_processes_add_up_and_of_a_dead_one_only_the_gauges_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [Metrics(str(tmp_path)) for _ in range(3)]
+    for number, one in enumerate(made, 1):
+        one.request("GET", "/runs", 200, 0.002 * number)
+        one.count("commits", number)
+        one.gauge("watchers", number)
+        one.letter("A")
+    first = made[0].text()
+    assert "assay_commits_total 1\n" in first, "the others have written nothing yet"
+    texts = [one.text() for one in (made[1], made[2], made[0], made[1])]
+    assert texts[1] == texts[2] == texts[3]
+    for said in (
+        'assay_requests_total{method="GET",route="/runs",status="200"} 3\n',
+        'assay_request_seconds_bucket{le="0.0025"} 1\n',
+        'assay_request_seconds_bucket{le="+Inf"} 3\n',
+        "assay_request_seconds_sum 0.012000\n",
+        'assay_grades_total{grade="A"} 3\n',
+        "assay_commits_total 6\n",
+        "assay_watchers 6\n",
+    ):
+        assert said in texts[1], said
+    assert "process=" not in texts[1]
+    monkeypatch.setattr(metrics, "is_dead", lambda owner: owner == made[2]._shared._owner)  # type: ignore[union-attr]
+    assert "assay_commits_total 6\n" in made[0].text()
+    assert "assay_watchers 3\n" in made[0].text()
+
+
+def test_what_is_counted_is_written_in_the_background_and_at_the_end_and_a_lost_folder_costs_only_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "EVERY_S", 0.02)
+    monkeypatch.setattr(metrics, "TOUCH_S", 0.0)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    library = folder / sharing.LIBRARY
+    library.write_bytes(b"")
+    os.utime(library, (0, 0))
+    one, other = Metrics(str(folder)), Metrics(str(folder))
+    one.start()
+    time.sleep(0.1)
+    assert [path.name for path in folder.iterdir()] == [sharing.LIBRARY], "who has counted nothing leaves nothing"
+    one.count("commits")
+    until(lambda: "assay_commits_total 1\n" in other.text())
+    until(lambda: library.stat().st_mtime > 0)
+    one.count("commits")
+    one.close()
+    assert "assay_commits_total 2\n" in other.text()
+    (folder / "counted-torn").write_bytes(b'["')
+    assert "assay_commits_total 2\n" in other.text()
+    shutil.rmtree(folder)
+    other.count("commits")
+    assert "assay_commits_total 1\n" in other.text()
+
+
+def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(library: Path, tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/l.db", library=str(library))
+    with sharing.sharing(settings, workers=1) as alone:
+        assert alone == settings
+    with sharing.sharing(settings, workers=2) as given:
+        assert given.shared is not None
+        folder = Path(given.shared)
+        assert sharing.library_of(given) == sharing.library_of(settings)
+        (folder / sharing.LIBRARY).unlink()
+        with pytest.raises(AssayError, match="what the workers of the server share cannot be read"):
+            sharing.library_of(given)
+    assert not folder.exists()
+
+
+# --- the rate -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_several_workers_together_allow_the_rate_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Settings] = []
+    monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
+    for workers in ("1", "4"):
+        assert serve.run("serve", ["--rate", "100", "--workers", workers]) == 0
+    assert serve.run("serve", ["--rate", "0", "--workers", "4"]) == 0
+    assert [(one.rate_per_s, one.rate_burst) for one in given] == [(100.0, 200), (25.0, 50), (0.0, 1)]
+    passed = 0
+    for _ in range(4):  # a client that asks every worker as often as it can, for ten seconds
+        limit = RateLimit(given[1].rate_per_s, given[1].rate_burst)
+        passed += sum(limit.wait_s("t", 0.001 * tick) == 0 for tick in range(10_000))
+    assert passed <= 100 * 10 + 200
