@@ -55,6 +55,8 @@ trees = st.recursive(
 @example({"😀": 1, "\uffff": 2})
 @example({"a": "1.0", "b": 1.0, "c": '\\"2.0', "d": 2.50})
 @example([1e16, 1e17, 123456789012345680.0, 2**53 + 1, Decimal("0.0000010"), 1e-5, 0.00001234])
+@example({"a": ":5.0,", "b": 5.0, "": 6.0, ",": 7.0, "c:": 8.0, "[": 9.0, "d": "{:1.0}", "e": "x:2.0,", "f": ["", ":3.0,", 4.0, {"g": 10.0}], "h": ",:5.0}"})
+@example({"a": 100.0, "b": 1000.0, "c": -5.0, "d": -0.0, "e": 0.0, "f": 12.0, "g": Decimal("7.0"), "h": Decimal("7.00"), "i": ["7.0,", 7.0]})
 def test_the_quick_way_and_the_careful_way_write_the_same_text(tree: Any) -> None:
     assert canonical(tree) == _canonical(tree).encode("utf-8", "surrogatepass")
 

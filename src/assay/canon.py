@@ -21,6 +21,9 @@ _plain = msgspec.json.Encoder(decimal_format="number").encode
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
 # What the encoder spells its own way: zeros after the point at the end, an exponent, minus zero, more digits than fit before one.
 _WHOLE = re.compile(rb"\.0(?=[,\]}])")
+# The same after a key. Without a backslash a quotation mark only begins or ends a text, and one that begins it follows a sign of the structure: the number
+# after a mark that does not, and a colon, is no part of a text.
+_WHOLE_OF_KEY = re.compile(rb"""\.0(?=[,}])(?:(?<=[^:,[{]":[0-9]\.0)|(?<=[^:,[{]":[0-9]{2}\.0)|(?<=[^:,[{]":[0-9]{3}\.0))""")
 _TRAILING = re.compile(rb"\.\d*0(?:[,\]}]|\Z)")
 _EXPONENT = re.compile(rb"E[-+]\d+(?:[,\]}]|\Z)")
 _MINUS_ZERO = re.compile(rb"-0(?:\.0*)?(?:[,\]}]|\Z)")
@@ -57,8 +60,11 @@ def _quick(value: object, fast: bytes) -> bytes | None:
 
     What looks like a number in a text only costs time: it sends the document the careful way.
     """
-    if b"\\" in fast or not fast.isascii() or _EXPONENT.search(fast):
+    if b"\\" in fast or not fast.isascii() or (b"E" in fast and _EXPONENT.search(fast)):
         return None
+    fast = _WHOLE_OF_KEY.sub(b"", fast)
+    if _TRAILING.search(fast) is None:
+        return None if _is_strange(value, fast) else fast
     parts = _WHOLE.split(fast)
     if len(parts) > 1:
         quotes = 0

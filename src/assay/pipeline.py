@@ -239,12 +239,12 @@ def payload(grade: Grade, run: Run | None = None) -> Payload:
                 "n": item.criterion.n,
                 "weight": item.criterion.weight,
                 "contribution": item.contribution,
-                "maximum": exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS),
+                "maximum": maximum,
                 "critical_floor": None if item.floor_units is None else _floor(item),
                 "floor_failed": item.floor_failed,
                 "missing": item.criterion.missing,
             }
-            for weight, item in zip(weights, grade.criteria, strict=True)
+            for maximum, item in zip(_maxima(weights), grade.criteria, strict=True)
         ],
         "floor_failures": grade.floor_failures,
         "layers": layers,
@@ -278,6 +278,13 @@ def payload(grade: Grade, run: Run | None = None) -> Payload:
         "digests": digests,
     }
     return found
+
+
+@lru_cache(maxsize=256)
+def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
+    """The points that each criterion can bring."""
+    total = sum(weights)
+    return tuple(exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS) for weight in weights)
 
 
 def _gate_reason(passed: bool | None) -> str:

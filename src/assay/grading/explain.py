@@ -5,6 +5,7 @@ Everything said here is read off the Grade; nothing is decided. The notes explai
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -130,16 +131,22 @@ def _floor_origin(item: GradedCriterion) -> str:
 def _contributions(grade: Grade) -> list[str]:
     weights = grade.weights
     total = sum(weights)
-    order = sorted(zip(weights, grade.criteria, strict=True), key=lambda pair: (pair[0] * (pair[1].norm_units - exact.NORM_ONE), pair[1].criterion.name))
     said = []
-    for weight, item in order:
+    for weight, best, item in zip(weights, _bests(weights), grade.criteria, strict=True):
         criterion, norm = item.criterion, item.norm_units
-        best = exact.quantise(100 * weight, total, 2)
         got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
-        said.append(
-            f"{criterion.name} brings {got / 100:.2f} of {best / 100:.2f} points ({_raw(criterion.raw_score)} is {norm_text(norm)} by {criterion.formula_id})."
-        )
-    return said
+        name = criterion.name
+        sentence = f"{name} brings {got / 100:.2f} of {best} points ({_raw(criterion.raw_score)} is {norm_text(norm)} by {criterion.formula_id})."
+        said.append((weight * (norm - exact.NORM_ONE), name, sentence))
+    said.sort()
+    return [sentence for _, _, sentence in said]
+
+
+@lru_cache(maxsize=256)
+def _bests(weights: tuple[int, ...]) -> tuple[str, ...]:
+    """The points that each criterion can bring, as they are told."""
+    total = sum(weights)
+    return tuple(_points(exact.quantise(100 * weight, total, 2)) for weight in weights)
 
 
 def _raw(raw: Any) -> str:

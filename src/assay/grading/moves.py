@@ -5,6 +5,7 @@ A gate is not a criterion: while one fails, no change of a score moves the lette
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -13,7 +14,7 @@ from assay.formulas import formula, raw_of
 from assay.grading.rules import worse
 
 if TYPE_CHECKING:
-    from assay.records.grade import Grade, GradedCriterion
+    from assay.records.grade import Band, Grade, GradedCriterion
 
 
 class Move(NamedTuple):
@@ -69,16 +70,20 @@ def moves(grade: Grade) -> Moves:
     standing = grade.grade
     if grade.hard_gate_failures:
         standing = worse(grade.provisional_grade, grade.floor_cap, grade.bands) if grade.floor_failures else grade.provisional_grade
-    total = sum(grade.weights)
     letters = [band.grade for band in grade.bands]
     ground = _Ground(
         grade,
         sum([weight * item.norm_units for weight, item in zip(grade.weights, grade.criteria, strict=True)]),
-        tuple([exact.total_needed(band.edge, total) for band in grade.bands]),
+        _needed(grade.bands, sum(grade.weights)),
         letters.index(standing),
         letters.index(grade.floor_cap),
     )
     return Moves(standing, _gain(ground), _lose(ground))
+
+
+@lru_cache(maxsize=256)
+def _needed(bands: tuple[Band, ...], total: int) -> tuple[int, ...]:
+    return tuple(exact.total_needed(band.edge, total) for band in bands)
 
 
 def _gain(ground: _Ground) -> Move | None:

@@ -157,7 +157,7 @@ def _each(work: Callable[..., R], *columns: Sequence[Any]) -> list[R | None]:
     found: list[R | None] = []
     for row in zip(*columns, strict=True):
         try:
-            found.append(None if None in row else work(*row))
+            found.append(work(*row) if all(row) else None)
         except Exception:  # whoever asked does it again, and says what is wrong
             found.append(None)
     return found
