@@ -5,7 +5,7 @@ python bench/server.py --sse 1000      # idle event streams: memory each (at mos
 python bench/server.py --rows 100000   # the first and a far page of a list (the same time)
 
 Both servers have one worker, the same interpreter and the same uvicorn: whatever loop and HTTP parser it finds installed, it finds for both. The worker of
-ours grades in a process beside it and stores in a thread, so it can use two cores where the echo can use one; the CPU time of all its processes stands beside
+ours grades and stores in two processes beside it, so it can use two cores where the echo can use one; the CPU time of all its processes stands beside
 the rate. The load takes some of the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a gate or a floor.
 """
 
