@@ -81,11 +81,11 @@ def statements(dialect: Dialect, low: int, high: int) -> list[str]:
     run = f"'default', 2 * i - 1, {of_run}, {of_run}, 'run', 'assay.run/1', {SHARED}, NULL, NULL, NULL, NULL, {STATUS}, {started}, {of_run_text}"
     given = f"{LETTER}, i % 10 <> 0, 'workflow@1', 'rag@1', {STATUS}, NULL"
     grade = f"'default', 2 * i, {of_grade}, {of_grade}, 'grade', NULL, {SHARED}, {given}, {of_grade_text}"
-    link = f"'default', 2 * i, 0, {of_grade}, 'graded_from', {of_run}"
+    link = "'default', 2 * i, 0, 2 * i, 'graded_from', 2 * i - 1"
     return [
         f"{numbers}INSERT INTO records ({COLUMNS}) SELECT {run} {source}",
         f"{numbers}INSERT INTO records ({COLUMNS}) SELECT {grade} {source}",
-        f"{numbers}INSERT INTO links (project, seq, position, source, relation, target) SELECT {link} {source}",
+        f"{numbers}INSERT INTO links (project, seq, position, source_seq, relation, target_seq) SELECT {link} {source}",
         f"{numbers}INSERT INTO tags (project, seq, position, kind, tag) SELECT 'default', 2 * i - 1, 0, 'run', 'tenth' {source} WHERE i % 10 = 0",
     ]
 

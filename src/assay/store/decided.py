@@ -28,7 +28,7 @@ class Named(NamedTuple):
 def sides_of(database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20) -> dict[int, dict[str, Named]]:
     """Which workflows stand on the two sides of decisions, by the place of the decision; of each side the first evidence is looked at."""
     links, records = t.links.c, t.records.c
-    joined = t.links.join(t.records, (records.project == links.project) & (records.digest == links.source))
+    joined = t.links.join(t.records, (records.project == links.project) & (records.seq == links.source_seq))
 
     def work(connection: Connection) -> dict[int, dict[str, Named]]:
         found: dict[int, dict[str, Named]] = {}

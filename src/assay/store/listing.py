@@ -9,6 +9,7 @@ from sqlalchemy import select
 from assay.store import tables as t
 from assay.store.drafts import digest_bytes, digest_text
 from assay.store.serving import read
+from assay.store.writing import lookup, parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,28 +33,27 @@ class GradeOf(NamedTuple):
 def grades_of(database: Database, project: str, evidence: Sequence[str]) -> dict[str, list[GradeOf]]:
     """The grades of runs or scorecards, oldest first: by way of the scorecard that was graded, or straight."""
     made: dict[str, dict[str, GradeOf]] = {}
-    wanted = [digest_bytes(text) for text in evidence]
     first, second, r = t.links.alias(), t.links.alias(), t.records.c
     columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
 
     def work(connection: Connection) -> None:
-        for start in range(0, len(wanted), 400):
-            part = wanted[start : start + 400]
+        places = _places(connection, project, evidence)
+        for part in parts(sorted(places)):
             through = (
-                select(first.c.source, *columns)
-                .join(second, (second.c.project == first.c.project) & (second.c.target == first.c.target) & (second.c.relation == "graded_from"))
-                .join(t.records, (r.project == second.c.project) & (r.digest == second.c.source))
-                .where(first.c.project == project, first.c.relation == "evidence_of", first.c.source.in_(part))
+                select(first.c.source_seq, *columns)
+                .join(second, (second.c.project == first.c.project) & (second.c.target_seq == first.c.target_seq) & (second.c.relation == "graded_from"))
+                .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
+                .where(first.c.project == project, first.c.relation == "evidence_of", first.c.source_seq.in_(part))
             )
             straight = (
-                select(second.c.target, *columns)
-                .join(t.records, (r.project == second.c.project) & (r.digest == second.c.source))
-                .where(second.c.project == project, second.c.relation == "graded_from", second.c.target.in_(part))
+                select(second.c.target_seq, *columns)
+                .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
+                .where(second.c.project == project, second.c.relation == "graded_from", second.c.target_seq.in_(part))
             )
             for query in (through, straight):
                 for row in connection.execute(query):
                     one = GradeOf(digest_text(bytes(row[1])), *row[2:])
-                    made.setdefault(digest_text(bytes(row[0])), {})[one.digest] = one
+                    made.setdefault(places[row[0]], {})[one.digest] = one
 
     read(database, work)
     return {digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in made.items()}
@@ -63,18 +63,21 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
     """The evidence that each grade goes back to: the run where there is one, else the scorecard."""
     found: dict[str, str] = {}
     first, second = t.links.alias(), t.links.alias()
-    wanted = [digest_bytes(text) for text in grades]
+    cards, runs = t.targets.c, t.sources.c
 
     def work(connection: Connection) -> None:
-        for start in range(0, len(wanted), 400):
+        places = _places(connection, project, grades)
+        for part in parts(sorted(places)):
             query = (
-                select(second.c.source, second.c.target, first.c.source)
+                select(second.c.source_seq, cards.digest, runs.digest)
                 .select_from(second)
-                .outerjoin(first, (first.c.project == second.c.project) & (first.c.target == second.c.target) & (first.c.relation == "evidence_of"))
-                .where(second.c.project == project, second.c.relation == "graded_from", second.c.source.in_(wanted[start : start + 400]))
+                .join(t.targets, (cards.project == second.c.project) & (cards.seq == second.c.target_seq))
+                .outerjoin(first, (first.c.project == second.c.project) & (first.c.target_seq == second.c.target_seq) & (first.c.relation == "evidence_of"))
+                .outerjoin(t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq))
+                .where(second.c.project == project, second.c.relation == "graded_from", second.c.source_seq.in_(part))
             )
-            for grade, card, run in connection.execute(query):
-                found[digest_text(bytes(grade))] = digest_text(bytes(run if run is not None else card))
+            for place, card, run in connection.execute(query):
+                found[places[place]] = digest_text(bytes(run if run is not None else card))
 
     read(database, work)
     return found
@@ -83,14 +86,20 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
 def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[str, str]:
     """The run that each scorecard was made from, where there is one."""
     found: dict[str, str] = {}
-    c = t.links.c
-    wanted = [digest_bytes(text) for text in cards]
+    c, r = t.links.c, t.records.c
+    joined = t.links.join(t.records, (r.project == c.project) & (r.seq == c.source_seq))
 
     def work(connection: Connection) -> None:
-        for start in range(0, len(wanted), 400):
-            part = wanted[start : start + 400]
-            for run, card in connection.execute(select(c.source, c.target).where(c.project == project, c.relation == "evidence_of", c.target.in_(part))):
-                found[digest_text(bytes(card))] = digest_text(bytes(run))
+        places = _places(connection, project, cards)
+        for part in parts(sorted(places)):
+            query = select(r.digest, c.target_seq).select_from(joined)
+            for run, place in connection.execute(query.where(c.project == project, c.relation == "evidence_of", c.target_seq.in_(part))):
+                found[places[place]] = digest_text(bytes(run))
 
     read(database, work)
     return found
+
+
+def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:
+    """Which record stands where. Those that are not there are left out."""
+    return {known.seq: digest_text(digest) for digest, known in lookup(connection, project, map(digest_bytes, digests)).items()}

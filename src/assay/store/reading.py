@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, any_, func, literal, or_, select, text, type_coerce
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, any_, func, literal, select, text, type_coerce
 from sqlalchemy.types import NullType
 
 from assay.errors import InputError
@@ -18,7 +18,7 @@ from assay.registry import near_miss
 from assay.store import tables as t
 from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, Tally, digest_text
 from assay.store.facets import key, moment_key
-from assay.store.writing import parts
+from assay.store.writing import lookup, parts, touching
 
 _SPAN = ("started_from", "started_before")
 _FEW = 2000
@@ -184,11 +184,10 @@ def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]
     """The links from and to any of these records, in the order in which they came."""
     c = t.links.c
     found: dict[tuple[int, int], Link] = {}
-    for part in parts(sorted(digests)):
-        for end in (c.source, c.target):
-            for seq, place, relation, target, source in connection.execute(
-                select(c.seq, c.position, c.relation, c.target, c.source).where(c.project == project, end.in_(part))
-            ):
+    for part in parts(sorted(known.seq for known in lookup(connection, project, digests).values())):
+        for end in (c.source_seq, c.target_seq):
+            query = select(c.seq, c.position, c.relation, t.targets.c.digest, t.sources.c.digest).select_from(t.linked)
+            for seq, place, relation, target, source in connection.execute(query.where(c.project == project, end.in_(part))):
                 found[seq, place] = Link(relation, digest_text(target), digest_text(source))
     return [found[place] for place in sorted(found)]
 
@@ -204,11 +203,11 @@ def starting_with(connection: Connection, project: str, digits: str, *, limit: i
 def links_of(connection: Connection, project: str, digest: bytes, *, relation: str | None = None, limit: int = 1000) -> list[Link]:
     """The links from and to a record, in the order in which they came."""
     c = t.links.c
-    query = select(c.relation, c.target, c.source).where(c.project == project, or_(c.source == digest, c.target == digest))
+    query = touching(connection, project, digest)
     if relation is not None:
         query = query.where(c.relation == relation)
     rows = connection.execute(query.order_by(c.seq, c.position).limit(limit))
-    return [Link(relation, digest_text(target), digest_text(source)) for relation, target, source in rows]
+    return [Link(relation, digest_text(target), digest_text(source)) for source, relation, target in rows]
 
 
 def side_rows(connection: Connection, table: Table, project: str, digest: bytes) -> list[dict[str, Any]]:

@@ -43,8 +43,8 @@ def _place(*more: str) -> list[Column[Any]]:
     return [Column("project", Text, nullable=False), Column("seq", BigInteger, nullable=False), *(Column(name, BigInteger, nullable=False) for name in more)]
 
 
-def _of_record(name: str) -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["project", "seq"], ["records.project", "records.seq"], name=f"{name}_record")
+def _of_record(name: str, *, by: str = "seq", end: str = "record") -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["project", by], ["records.project", "records.seq"], name=f"{name}_{end}")
 
 
 heads = Table(
@@ -98,17 +98,25 @@ links = Table(
     "links",
     metadata,
     *_place("position"),  # the record that brought the link
-    Column("source", LargeBinary, nullable=False),
+    Column("source_seq", BigInteger, nullable=False),
     _text("relation", nullable=False),
-    Column("target", LargeBinary, nullable=False),
+    Column("target_seq", BigInteger, nullable=False),
     PrimaryKeyConstraint("project", "seq", "position", name="links_pk"),
     _of_record("links"),
-    ForeignKeyConstraint(["project", "source"], ["records.project", "records.digest"], name="links_source"),
-    ForeignKeyConstraint(["project", "target"], ["records.project", "records.digest"], name="links_target"),
+    _of_record("links", by="source_seq", end="source"),
+    _of_record("links", by="target_seq", end="target"),
     sqlite_with_rowid=False,
 )
-Index("links_by_source", links.c.project, links.c.source)
-Index("links_by_target", links.c.project, links.c.target)
+Index("links_by_source", links.c.project, links.c.source_seq)
+Index("links_by_target", links.c.project, links.c.target_seq)
+"""A link holds where its two records stand, not their digests: these come at random, and every link would change a page of each index. The chain covers
+the digests, so `verify` and whoever shows a link take them from `records`."""
+
+sources, targets = records.alias("sources"), records.alias("targets")
+linked = links.join(sources, (sources.c.project == links.c.project) & (sources.c.seq == links.c.source_seq)).join(
+    targets, (targets.c.project == links.c.project) & (targets.c.seq == links.c.target_seq)
+)
+"""Links with the records at their two ends."""
 
 steps = Table(
     "steps",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, select, type_coerce, union
+from sqlalchemy import Connection, Select, Table, select, type_coerce, union
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
@@ -30,6 +30,7 @@ SHOWN = 1000
 _BATCH = 2000
 _RESTORE = "Restore it from a copy; a grade that rests on it cannot be trusted."
 _OUTSIDE = "Rows were changed, removed or put in from outside; restore the ledger from a copy."
+_BREAKS = "the chain breaks here: this record, what is said about it, its links or their ends, or the one before is not as it was written."
 _NO_FACETS = (None,) * len(t.FACETS)
 
 
@@ -92,7 +93,6 @@ def _check_all(connection: Connection, found: _Found, expected: Mapping[str, tup
     projects = sorted({*map(str, connection.execute(named).scalars()), *expected})
     for project in projects:
         _check_project(connection, project, found, expected.get(project))
-        _check_links(connection, project, found)
 
 
 def _check_project(connection: Connection, project: str, found: _Found, expected: tuple[int, str] | None) -> None:
@@ -114,13 +114,14 @@ def _check_project(connection: Connection, project: str, found: _Found, expected
             if side.seq < seq:
                 for stray in side.before(seq):
                     found.add(project, stray, None, f"a row of '{table.name}' belongs to no record.", _OUTSIDE)
-        edges = tuple(Edge(_bytes(row[0]), row[1], _bytes(row[2])) for row in sides[t.links].at(seq))
-        found.links += len(edges)
-        before = chain
-        chain = next_chain(before, digest, record.kind, record.schema, record.created_at, record.author, record.reason, edges)
-        if chain != _bytes(record.chain):
-            what = "the chain breaks here: this record, what is said about it, its links, or the one before is not as it was written."
-            found.add(project, seq, digest, what, _OUTSIDE)
+        links = sides[t.links].at(seq)
+        found.links += len(links)
+        edges = tuple(Edge(_bytes(row[0]), row[1], _bytes(row[2])) for row in links)
+        chain = next_chain(chain, digest, record.kind, record.schema, record.created_at, record.author, record.reason, edges)
+        if not _check_links(project, seq, digest, links, found):
+            chain = _bytes(record.chain)  # without the digest of an end it cannot be made again, and that is said
+        elif chain != _bytes(record.chain):
+            found.add(project, seq, digest, _BREAKS, _OUTSIDE)
             chain = _bytes(record.chain)  # one break is one flaw
         if expected is not None and seq == expected[0]:
             anchor = digest_text(chain)
@@ -231,14 +232,16 @@ def _check_names(connection: Connection, project: str, names: Tally, found: _Fou
             found.add(project, None, None, what, _OUTSIDE)
 
 
-def _check_links(connection: Connection, project: str, found: _Found) -> None:
-    """Both ends of every link are records of the same project; a forgotten record is one too."""
-    for end in ("source", "target"):
-        links, records = t.links, t.records
-        joined = links.outerjoin(records, (records.c.project == links.c.project) & (records.c.digest == links.c[end]))
-        query = select(links.c.seq, links.c.relation, links.c[end]).select_from(joined).where(links.c.project == project, records.c.seq.is_(None))
-        for seq, relation, digest in connection.execute(query):
-            found.add(project, seq, digest, f"the {end} of a link '{relation}' is no record.", _OUTSIDE)
+def _check_links(project: str, seq: int, digest: bytes, links: list[tuple[Any, ...]], found: _Found) -> bool:
+    """Whether both ends of every link of a record are records of the same project; a forgotten record is one too."""
+    whole = True
+    for source, relation, target, source_seq, target_seq in links:
+        for end, there, place in (("source", source, source_seq), ("target", target, target_seq)):
+            if there is None:
+                whole = False
+                what = f"the {end} of a link '{relation}' is no record: nothing is at {place!r}, so the chain cannot be checked here."
+                found.add(project, seq, digest, what, _OUTSIDE)
+    return whole
 
 
 # --- reading in order ---------------------------------------------------------------------------------------------------------------------
@@ -260,6 +263,20 @@ class _Record:
 def _rows(connection: Connection, table: Table, project: str, names: tuple[str, ...], *, order: tuple[str, ...] = ("seq",)) -> Iterator[tuple[Any, ...]]:
     """Raw rows in order, in constant memory. Types are not trusted: SQLite keeps whatever a hand from outside put in."""
     query = select(*(type_coerce(table.c[name], NullType()) for name in names)).where(table.c.project == project).order_by(*(table.c[name] for name in order))
+    yield from _stream(connection, query)
+
+
+def _links(connection: Connection, project: str) -> Iterator[tuple[Any, ...]]:
+    """The links in order, with the digests at their ends; None for an end that is no record."""
+    c, s, e = t.links.c, t.sources.c, t.targets.c
+    with_source = t.links.outerjoin(t.sources, (s.project == c.project) & (s.seq == c.source_seq))
+    with_both = with_source.outerjoin(t.targets, (e.project == c.project) & (e.seq == c.target_seq))
+    columns = (c.seq, s.digest, c.relation, e.digest, c.source_seq, c.target_seq)
+    asked = select(*(type_coerce(column, NullType()) for column in columns)).select_from(with_both).where(c.project == project)
+    yield from _stream(connection, asked.order_by(c.seq, c.position))
+
+
+def _stream(connection: Connection, query: Select[*tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     for batch in connection.execute(query, execution_options={"yield_per": _BATCH}).partitions():
         yield from map(tuple, batch)
 
@@ -268,10 +285,8 @@ class _Side:
     """The rows of a side table, handed out record by record."""
 
     def __init__(self, connection: Connection, table: Table, project: str) -> None:
-        self.names = tuple(column.name for column in table.columns if column.name not in ("project", "seq"))
-        if table is t.links:
-            self.names = ("source", "relation", "target")
-        self.rows = _rows(connection, table, project, ("seq", *self.names), order=("seq", "position"))
+        names = tuple(column.name for column in table.columns if column.name not in ("project", "seq"))
+        self.rows = _links(connection, project) if table is t.links else _rows(connection, table, project, ("seq", *names), order=("seq", "position"))
         self.seq: float = 0
         """The record to which the next row belongs; endless where there are no more."""
         self._step()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Table, and_, select, text, update
+from sqlalchemy import Connection, Select, Table, and_, or_, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from assay.errors import InputError
@@ -27,6 +27,7 @@ _CHUNK = 400
 _COPY = 30
 """Rows from which PostgreSQL takes a table's part as one COPY."""
 
+V = TypeVar("V", bytes, int)
 Row = tuple[Any, ...]
 
 
@@ -72,8 +73,8 @@ def append(connection: Connection, project: str, drafts: Sequence[Draft], *, now
         if one.kind == "grade":
             _check_evidence(one, listed, known)
     if late:
-        _add_late(connection, batch, late)
-    batch.write(connection)
+        _add_late(connection, batch, late, known)
+    batch.write(connection, known)
     return stored
 
 
@@ -99,16 +100,22 @@ def _check_evidence(grade: Draft, edges: Iterable[Edge], known: dict[bytes, Know
         raise InputError("STO-011", "a grade is stored only together with its evidence.", where=grade.name, fix="Use `put_graded`, or link it graded_from.")
 
 
-def _add_late(connection: Connection, batch: _Batch, edges: list[Edge]) -> None:
+def _add_late(connection: Connection, batch: _Batch, edges: list[Edge], known: Mapping[bytes, Known]) -> None:
     """Links of records that were there before come with a record of their own, so that the chain covers them too."""
-    there: set[Edge] = set()
-    for part in parts(sorted({edge.source for edge in edges})):
-        query = select(t.links.c.source, t.links.c.relation, t.links.c.target).where(t.links.c.project == batch.project, t.links.c.source.in_(part))
-        there.update(Edge(*row) for row in connection.execute(query))
-    new = [edge for edge in dict.fromkeys(edges) if edge not in there]
+    there: set[Row] = set()
+    c = t.links.c
+    for part in parts(sorted({known[edge.source].seq for edge in edges})):
+        query = select(c.source_seq, c.relation, c.target_seq).where(c.project == batch.project, c.source_seq.in_(part))
+        there.update(map(tuple, connection.execute(query)))
+    new = [edge for edge in dict.fromkeys(edges) if _placed(edge, known) not in there]
     if new:
         listed = [{"source": digest_text(edge.source), "relation": edge.relation, "target": digest_text(edge.target)} for edge in new]
         batch.add(draft({"schema": LINKS_SCHEMA, "links": listed}, kind="event"), new)
+
+
+def _placed(edge: Edge, known: Mapping[bytes, Known]) -> Row:
+    """A link as the table holds it: where its ends stand."""
+    return known[edge.source].seq, edge.relation, known[edge.target].seq
 
 
 class _Batch:
@@ -121,6 +128,8 @@ class _Batch:
         self.at = moment_text(now)
         self.counts: Counter[str] = Counter()
         self.names = names.Tally()
+        self.edges: list[tuple[int, tuple[Edge, ...]]] = []
+        """Links by the record that brings them. They become rows at the end: one may lead to a record that comes later and has no place yet."""
         self.rows: dict[Table, list[Row]] = {table: [] for table in (t.records, t.links, *t.SIDES)}
 
     def add(self, one: Draft, edges: Iterable[Edge]) -> int:
@@ -137,7 +146,7 @@ class _Batch:
             (project, seq, one.digest, self.chain, one.kind, facets.schema, self.at, one.author, one.reason, *facets.columns, one.body)
         )  # fmt: skip
         if edges:
-            rows[t.links] += [(project, seq, place, *edge) for place, edge in enumerate(edges)]
+            self.edges.append((seq, edges))
         if facets.steps:
             rows[t.steps] += [(project, seq, place, *step) for place, step in enumerate(facets.steps)]
         if facets.calls:
@@ -146,9 +155,10 @@ class _Batch:
             rows[t.tags] += [(project, seq, place, one.kind, tag) for place, tag in enumerate(facets.tags)]
         return seq
 
-    def write(self, connection: Connection) -> None:
+    def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
         if self.seq == self.began:
             return
+        self.rows[t.links] = [(self.project, seq, place, *_placed(edge, known)) for seq, edges in self.edges for place, edge in enumerate(edges)]
         for table, rows in self.rows.items():
             if rows:
                 insert_rows(connection, table, rows)
@@ -219,8 +229,8 @@ def _looking(dialect: str, size: int) -> str:
     return f"SELECT digest, seq, kind, body IS NULL FROM records WHERE project = {_MARK[dialect]} AND digest IN ({marks})"  # noqa: S608  # marks only
 
 
-def parts(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """As many digests as a database takes at once, again and again."""
+def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
+    """As many digests or places as a database takes at once, again and again."""
     for start in range(0, len(values), _CHUNK):
         yield values[start : start + _CHUNK]
 
@@ -277,7 +287,7 @@ def forget(connection: Connection, project: str, digest: bytes, *, author: str, 
         batch = _Batch(project, head, now)
         body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
         seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
-        batch.write(connection)
+        batch.write(connection, {})
         insert_rows(connection, t.tombstones, [(project, seq, digest, author, reason, batch.at)])
         here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
         columns = connection.execute(select(*(t.records.c[name] for name in t.FACETS)).where(here)).one()
@@ -297,13 +307,19 @@ def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone 
     row = connection.execute(select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)).first()
     if row is None:
         return None
-    made = select(t.links.c.source, t.links.c.relation, t.links.c.target).where(
-        t.links.c.project == project, (t.links.c.source == digest) | (t.links.c.target == digest)
-    )
     others: dict[bytes, None] = {}
-    for source, relation, target in connection.execute(made):
+    for source, relation, target in connection.execute(touching(connection, project, digest)):
         other = target if relation == "evidence_of" else source
         if other != digest:
             others[other] = None
     standing = [digest_text(one) for one, known in sorted(lookup(connection, project, others).items()) if not known.forgotten]
     return Tombstone(digest_text(digest), *row, tuple(standing))
+
+
+def touching(connection: Connection, project: str, digest: bytes) -> Select[Any]:
+    """The links from and to a record: source, relation, target."""
+    known = lookup(connection, project, [digest]).get(digest)
+    place = 0 if known is None else known.seq  # nothing stands at 0
+    c = t.links.c
+    query = select(t.sources.c.digest, c.relation, t.targets.c.digest).select_from(t.linked)
+    return query.where(c.project == project, or_(c.source_seq == place, c.target_seq == place))
