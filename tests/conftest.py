@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from forking import Commands, Result, run_anew
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -18,6 +20,17 @@ collect_ignore = ["servers"]  # programs that tests start, some of them broken o
 settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+# A shell lets what it starts in the background ignore interrupts, and so would every command that a test means to interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """How many processes `-n auto` is: one more than there are cores, because many tests wait for a clock, a kill or a stream, and leave theirs to others."""
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None  # pytest-xdist reads it
+    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @pytest.fixture
@@ -28,31 +41,29 @@ def shared() -> Path:
     return SHARED
 
 
-class Result:
-    """What a command said."""
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    made = Commands()
+    yield made
+    made.close()
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
 
-    def json(self) -> Any:
-        import json
+def _running(run: Any, folder: Path) -> Any:
+    def run_in_folder(*arguments: object, stdin: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 120) -> Result:
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        found: Result = run(list(map(str, arguments)), stdin=data, cwd=folder, env={"NO_COLOR": "1", **(env or {})}, timeout=timeout)
+        return found
 
-        return json.loads(self.out)
+    return run_in_folder
 
 
 @pytest.fixture
-def assay(tmp_path: Path) -> Any:
-    """Run the real command in an empty folder: `assay("grade", "x.json", stdin="...")`."""
+def assay(commands: Commands, tmp_path: Path) -> Any:
+    """Run the real command in an empty folder, as a process of its own: `assay("grade", "x.json", stdin="...")`. See forking.py."""
+    return _running(commands.run, tmp_path)
 
-    def run(*arguments: object, stdin: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 120) -> Result:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
-            [sys.executable, "-m", "assay", *map(str, arguments)], input=data if data is not None else b"", capture_output=True, cwd=tmp_path,
-            env={**os.environ, "NO_COLOR": "1", **(env or {})}, timeout=timeout, check=False,
-        )  # fmt: skip
-        text = subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
-        return Result(text)
 
-    return run
+@pytest.fixture
+def assay_anew(tmp_path: Path) -> Any:
+    """The same in a Python that is started for it."""
+    return _running(run_anew, tmp_path)

@@ -1,8 +1,10 @@
-"""The command as a process of its own, without starting Python and loading SQLAlchemy anew each time: half of what a command with a ledger costs.
+"""The command as a process of its own, without starting Python and loading the same modules anew each time: most of what a short command costs.
 
-A test file asks for it by importing `assay`, which stands in for the fixture of that name. Nothing of Assay itself is loaded beforehand, so each command
-still loads what it needs, in its own order. Two parents with hashes of their own take turns: a result that hangs on the order of a set still differs.
-A test that is about the start of the process, its signals or its streams keeps the real one of conftest.py.
+Behind the fixture `assay` of conftest.py stand two parents that have loaded what the verbs load and have done nothing with it. Each command is a fork of
+one of them, with its own folder, environment and streams. The parents have hashes of their own and take turns: a result that hangs on the order of a set
+still differs. What a fork cannot prove is that a verb finds what it needs in a Python that has loaded nothing. So the first command of each kind (verb
+and second word) is started anew, in every process of the test run; and so is one whose environment Python reads only when it starts.
+A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts the command itself.
 """
 
 from __future__ import annotations
@@ -15,108 +17,214 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
-
-import pytest
-
-from conftest import Result
+from typing import IO, Any
 
 PARENT = """
-import asyncio, email, gc, http.client, importlib, json, logging, os, platform, runpy, signal, socket, sqlite3, ssl, sys
-for name in ("sqlalchemy", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql", "msgspec", "yaml", "typing_extensions"):
-    importlib.import_module(name)
+import asyncio, atexit, ctypes, difflib, email, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket, sqlite3, ssl
+import sys, threading
+from contextlib import suppress
+for name in ("aiohttp", "alembic.command", "msgspec", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo", *sys.argv[2:]):
+    with suppress(ModuleNotFoundError):  # an extra that is not installed here
+        importlib.import_module(name)
+for name in ("assay.cli", "assay.scoring.metrics", "assay.store"):
+    for found in pkgutil.iter_modules(importlib.import_module(name).__path__, name + "."):
+        importlib.import_module(found.name)
 gc.freeze()
 asked = socket.socket(fileno=int(sys.argv[1]))
+libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def become(told, streams):
+    for number, (stream, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"))):
+        os.dup2(stream, number)
+        was = getattr(sys, name)
+        how = {"encoding": was.encoding, "errors": was.errors, "line_buffering": name == "stderr", "write_through": was.write_through}
+        made = io.TextIOWrapper(open(number, "rb" if name == "stdin" else "wb", closefd=False), **how)
+        setattr(sys, name, made)
+        setattr(sys, f"__{name}__", made)
+    os.closerange(3, 1024)
+    if told["stays"]:
+        os.setsid()
+        if libc is not None:
+            libc.prctl(1, signal.SIGKILL)  # a test run that is killed leaves nothing behind
+    os.chdir(told["cwd"])
+    os.environ.clear()
+    os.environ.update(told["env"])
+    sys.argv[:] = ["assay", *told["arguments"]]
+    sys.path[0] = told["cwd"]
+    try:
+        runpy.run_module("assay", run_name="__main__", alter_sys=True)
+    except SystemExit as said:
+        return said.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def answer(number):
+    asked.sendall(json.dumps(number).encode() + b"\\n")
+
+
 while True:
     data, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
     if not data:
         break
+    told = json.loads(data)
+    if "ended" in told:
+        pid, status = os.waitpid(told["ended"], os.WNOHANG)
+        answer(os.waitstatus_to_exitcode(status) if pid else None)
+        continue
     pid = os.fork()
     if pid == 0:
         asked.close()
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-        os.closerange(3, 1024)
-        told = json.loads(data)
-        os.chdir(told["cwd"])
-        os.environ.clear()
-        os.environ.update(told["env"])
-        sys.argv[:] = ["assay", *told["arguments"]]
-        sys.path[0] = told["cwd"]
-        runpy.run_module("assay", run_name="__main__", alter_sys=True)
-        sys.exit(0)
+        code = become(told, streams)
+        # all that an exit does but to take apart what was loaded, which costs more than the command
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     for stream in streams:
         os.close(stream)
-    asked.sendall(b"%d\\n" % pid)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    asked.sendall(b"%d\\n" % code)
+    answer(pid)
+    if not told["stays"]:
+        answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
+# The tests start some thousand processes. Where Python is told to keep no bytecode, each of them would compile what it loads, and so would each run the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_")  # what is read when a process starts, and not again
+_BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
+SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
+
+
+class Result:
+    """What a command said."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out.decode("utf-8", "replace")
+        self.err = err.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run_anew(arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+    """The command in a Python of its own."""
+    command = [sys.executable, "-m", "assay", *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env={**os.environ, **env}, timeout=timeout, check=False)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 class Parent:
-    """A process that becomes the command, once for each call."""
+    """A process that becomes the command, once for each call, and has loaded `more` for it. It ends with the process that made it, however that ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *more: str) -> None:
         self._here, there = socket.socketpair()
+        self._lock = threading.Lock()
         with there:
-            command = [sys.executable, "-c", PARENT, str(there.fileno())]
+            command = [sys.executable, "-c", PARENT, str(there.fileno()), *more]
             self._started = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
 
-    def run(self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+    def run(self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+        """The command from its start to its end."""
         with ExitStack() as stack:
-            streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
-            streams[0].write(stdin)
-            streams[0].seek(0)
-            told = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode()
-            socket.send_fds(self._here, [told], [stream.fileno() for stream in streams])
-            pid = self._number(timeout)
+            large, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            if len(stdin) > SMALL:
+                large.write(stdin)
+                large.seek(0)
+                given = large.fileno()
+            else:  # a pipe, as in a shell
+                given, theirs = os.pipe()
+                stack.callback(os.close, given)
+                os.write(theirs, stdin)
+                os.close(theirs)
+            self._tell(arguments, [given, out.fileno(), err.fileno()], cwd=str(cwd), env={**os.environ, **env}, stays=False)
+            pid = self._answer(timeout)
             try:
-                code = self._number(timeout)
+                code = self._answer(timeout)
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
-                self._number(timeout)
+                self._answer(timeout)
                 raise
-            for stream in streams[1:]:
+            for stream in (out, err):
                 stream.seek(0)
-            out, err = (stream.read().decode("utf-8", "replace") for stream in streams[1:])
-        return subprocess.CompletedProcess(arguments, code, out, err)
+            return Result(code, out.read(), err.read())
 
-    def _number(self, timeout: float) -> int:
+    def start(self, arguments: list[str], *, err: IO[bytes]) -> int:
+        """The command in a session of its own, and the number of its process; it says nothing but on standard error, and ends with this parent."""
+        with self._lock, open(os.devnull, "r+b") as nothing:
+            self._tell(arguments, [nothing.fileno(), nothing.fileno(), err.fileno()], cwd=os.getcwd(), env=dict(os.environ), stays=True)
+            return int(self._answer(60))
+
+    def ended(self, pid: int) -> int | None:
+        """How what was started has ended; None as long as it has not. It can be asked until it says so."""
+        with self._lock:
+            self._here.sendall(json.dumps({"ended": pid}).encode())
+            found: int | None = self._answer(60)
+            return found
+
+    def _tell(self, arguments: list[str], streams: list[int], **more: object) -> None:
+        socket.send_fds(self._here, [json.dumps({"arguments": arguments, **more}).encode()], streams)
+
+    def _answer(self, timeout: float) -> Any:
         self._here.settimeout(timeout)
         text = b""
         while not text.endswith(b"\n"):
             part = self._here.recv(1)
             assert part, "the parent of the commands has ended"
             text += part
-        return int(text)
+        return json.loads(text)
 
     def close(self) -> None:
         self._here.close()
         self._started.wait()
 
 
-@pytest.fixture(scope="module")
-def parents() -> Iterator[Iterator[Parent]]:
-    two = [Parent(), Parent()]
-    yield itertools.cycle(two)
-    for one in two:
-        one.close()
+def kind_of(arguments: list[str]) -> tuple[str, ...]:
+    """A verb and its second word, where that is a word and no file.
+
+    >>> kind_of(["gate", "show", "--json", "x.json"]), kind_of(["gate", "x.json"]), kind_of(["--version"])
+    (('gate', 'show'), ('gate',), ())
+    """
+    return tuple(word for word in arguments[:2] if word.replace("-", "").isalpha() and not word.startswith("-"))
 
 
-@pytest.fixture
-def assay(assay: Any, parents: Iterator[Parent], tmp_path: Path) -> Any:
-    """As the fixture of conftest.py: `assay("grade", "x.json", stdin="...")` in an empty folder."""
-    anew = assay
+def can_be_forked(env: Mapping[str, str]) -> bool:
+    """Whether a process with this environment would start as this one did."""
+    return {name: value for name, value in env.items() if name.startswith(AT_THE_START)} == _BEGAN_WITH
 
-    def run(*arguments: object, stdin: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 120) -> Result:
-        if any(name.startswith("PYTHON") for name in env or ()):  # Python reads these when it starts
-            found: Result = anew(*arguments, stdin=stdin, env=env, timeout=timeout)
-            return found
-        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
-        more = {**os.environ, "NO_COLOR": "1", **(env or {})}
-        return Result(next(parents).run(list(map(str, arguments)), stdin=data, cwd=tmp_path, env=more, timeout=timeout))
 
-    return run
+class Commands:
+    """Runs commands, each in a process of its own: started anew where that proves something, and else forked."""
+
+    def __init__(self) -> None:
+        self._parents: itertools.cycle[Parent] | None = None
+        self._both: list[Parent] = []
+        self._known: set[tuple[str, ...]] = set()
+        self._one_at_a_time = threading.Lock()
+
+    def run(self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float) -> Result:
+        kind = kind_of(arguments)
+        is_first = kind not in self._known
+        self._known.add(kind)
+        can_be_told = sum(map(len, arguments)) < SMALL and can_be_forked({**os.environ, **env})
+        if is_first or not can_be_told or not self._one_at_a_time.acquire(blocking=False):
+            return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
+        try:
+            if self._parents is None:
+                self._both = [Parent(), Parent()]
+                self._parents = itertools.cycle(self._both)
+            return next(self._parents).run(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
+        finally:
+            self._one_at_a_time.release()
+
+    def close(self) -> None:
+        for one in self._both:
+            one.close()

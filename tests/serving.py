@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import io
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +28,9 @@ from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import Settings
 from assay.store.access import create_token
+from assay.store.ledger import open_ledger
 from documents import run
+from forking import Parent, can_be_forked
 
 API = "/api/v1"
 ALL = ("read", "write", "judge", "admin")
@@ -52,9 +58,27 @@ class Api:
         return self.client.post(API + path, json=body, **more) if body is not None else self.client.post(API + path, **more)
 
 
+@cache
+def _new_ledger() -> bytes:
+    """A ledger as a new one is: its tables are made, and hold nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        open_ledger(f"sqlite:///{folder}/ledger.db").close()
+        assert os.listdir(folder) == ["ledger.db"]
+        return Path(folder, "ledger.db").read_bytes()
+
+
+def _prepare(url: str) -> None:
+    """Make the tables of a new ledger by copying them: a server as a process of its own makes them itself."""
+    name = url.removeprefix("sqlite:///")
+    path = Path(name)
+    if "://" not in name and path.parent.is_dir() and not path.exists():
+        path.write_bytes(_new_ledger())
+
+
 @contextmanager
 def serving(url: str, **changes: Any) -> Iterator[Api]:
     """A server in this process, to which this machine may speak without a token."""
+    _prepare(url)
     log = io.BytesIO()
     settings = Settings(**{"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "token_cache_s": 0.0, **changes})
     app = create_app(settings, log=Log(log))
@@ -100,13 +124,73 @@ def _die_with_parent() -> None:
         _libc.prctl(_PARENT_DEATH, signal.SIGKILL)
 
 
+class Started:
+    """A command that goes on, in a session of its own: forked from a parent, or in a Python of its own."""
+
+    def __init__(self, arguments: list[str], parent: Parent | None) -> None:
+        self._read, theirs = os.pipe()
+        self._words = b""
+        self._code: int | None = None
+        with open(theirs, "wb") as err:
+            if parent is None:
+                command = [sys.executable, "-m", "assay", *arguments]
+                own = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True, preexec_fn=_die_with_parent)
+                self.pid, self._poll = own.pid, own.poll
+            else:
+                pid = parent.start(arguments, err=err)
+                self.pid, self._poll = pid, lambda: parent.ended(pid)
+
+    def poll(self) -> int | None:
+        """How it ended; None as long as it has not."""
+        if self._code is None:
+            self._code = self._poll()
+        return self._code
+
+    def wait(self, timeout: float = 60) -> int:
+        """How it ended, once it has, and whoever else could say something in its place has too."""
+        self.said(timeout)
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert time.monotonic() < end, "it does not end"
+            time.sleep(0.002)
+        return code
+
+    def said(self, timeout: float = 60) -> str:
+        """What it says on standard error until its end."""
+        while select.select([self._read], [], [], timeout)[0]:
+            part = os.read(self._read, 1 << 16)
+            if not part:
+                return self._words.decode()
+            self._words += part
+        raise TimeoutError("it does not end")
+
+    def close(self) -> None:
+        if self._read >= 0:
+            os.close(self._read)
+            self._read = -1
+
+
+@cache
+def _parent() -> Parent:
+    """What becomes a server, once for each process of the test run."""
+    made = Parent("uvicorn", "assay.server.app", "assay.server.connections")
+    atexit.register(made.close)
+    return made
+
+
+_known: set[frozenset[str]] = set()
+
+
 class Process:
-    """`assay serve` as a process."""
+    """`assay serve` as a process. The first one with its options is started anew, the others are forked: see forking.py."""
 
     def __init__(self, url: str, *more: str, port: int | None = None) -> None:
         self.port = port or free_port()
-        command = [sys.executable, "-m", "assay", "serve", "--db", url, "--port", str(self.port), "--allow-anonymous", "--rate", "0", *more]
-        self.started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=_die_with_parent)
+        arguments = ["serve", "--db", url, "--port", str(self.port), "--allow-anonymous", "--rate", "0", *more]
+        kind = frozenset(word for word in arguments if word.startswith("--"))
+        self.started = Started(arguments, _parent() if kind in _known and can_be_forked(os.environ) else None)
+        self.pid = self.started.pid
+        _known.add(kind)
         try:
             self.wait()
         except BaseException:
@@ -129,10 +213,7 @@ class Process:
 
     def fault(self) -> str | None:
         """What it said, where it has ended."""
-        if self.started.poll() is None:
-            return None
-        assert self.started.stderr is not None
-        return self.started.stderr.read().decode()
+        return None if self.started.poll() is None else self.started.said()
 
     @property
     def address(self) -> str:
@@ -151,18 +232,18 @@ class Process:
 
     def kill(self) -> None:
         """As a machine that loses its power."""
-        os.killpg(self.started.pid, signal.SIGKILL)
-        self.started.communicate()
+        os.killpg(self.pid, signal.SIGKILL)
+        self.started.wait()
 
     def end(self, *, timeout: float = 30) -> tuple[int, str]:
         """As an operator would: its exit code and its log."""
-        self.started.terminate()
+        os.kill(self.pid, signal.SIGTERM)
         try:
-            _, log = self.started.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+            code = self.started.wait(timeout)
+        except TimeoutError:
             self.kill()
             raise
-        return self.started.returncode, log.decode()
+        return code, self.started.said()
 
     def __enter__(self) -> Process:
         return self
@@ -170,8 +251,7 @@ class Process:
     def __exit__(self, *_error: object) -> None:
         if self.started.poll() is None:
             self.kill()
-        elif self.started.stderr is not None:
-            self.started.stderr.close()
+        self.started.close()
 
 
 NURSERY = """

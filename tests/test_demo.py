@@ -17,6 +17,7 @@ import pytest
 from assay.reports.schemas import SCHEMAS
 from assay.running.repair import lacking
 from conftest import ROOT
+from forking import Commands
 
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 
@@ -87,15 +88,21 @@ def test_the_grades_keep_the_published_schema_and_the_page_shows_every_run(demo:
     assert all(result["run_id"] in page for result in document["results"])
 
 
-def test_the_demo_says_the_same_twice_and_as_json(demo: Any, assay: Any, tmp_path: Path) -> None:
-    done = assay("demo", "--out", "out", "--json")
+@pytest.fixture(scope="module")
+def again(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The demo once more, as JSON and into the folder that it takes when it is told none."""
+    folder = tmp_path_factory.mktemp("again")
+    return commands.run(["demo", "--json"], stdin=b"", cwd=folder, env={"NO_COLOR": "1"}, timeout=120), folder / "demo"
+
+
+def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None:
+    done, folder = again
     found = done.json()
     assert done.code == 0
     assert found["results"] == _results(demo[1])
     assert (found["summary"]["n"], found["summary"]["scoringSystem"], found["summary"]["gradingSystem"]) == (15, "scoringSystem/1.0.0", "gradingSystem/1.0.0")
-    assert (tmp_path / "out" / "grades.json").read_bytes() == (demo[1] / "grades.json").read_bytes()
-    for name in ("report.html", "repair/runs.jsonl", "repair/grades.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (demo[1] / name).read_bytes()
+    for name in ("grades.json", "report.html", "repair/runs.jsonl", "repair/grades.json"):
+        assert (folder / name).read_bytes() == (demo[1] / name).read_bytes()
 
 
 def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_path: Path) -> None:
@@ -117,46 +124,50 @@ def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(assay: 
     assert "cannot be written" in done.err
 
 
-def test_the_demo_talks_to_nobody(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "def hook(event, arguments):\n"
-        "    if event.startswith('socket.') and event not in ('socket.gethostname', 'socket.__new__'):\n"
-        "        raise SystemExit(99)\n"
-        "sys.addaudithook(hook)\n"
-        "from assay.cli.main import run\n"
-        "sys.exit(run(['demo', '--out', 'out']))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False).returncode == 0
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code.replace("from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay")],
-            capture_output=True,
-            cwd=tmp_path,
-            check=False,
-        ).returncode
-        == 99
-    )
+ALONE = (
+    "import sys\n"
+    "def hook(event, arguments):\n"
+    "    if event.startswith('socket.') and event not in ('socket.gethostname', 'socket.__new__'):\n"
+    "        raise SystemExit(99)\n"
+    "sys.addaudithook(hook)\n"
+    "from assay.cli.main import run\n"
+    "sys.exit(run(['demo', '--out', 'out']))"
+)
 
 
-def test_the_demo_runs_where_there_is_no_network(tmp_path: Path) -> None:
+def _without_network() -> list[str] | None:
+    """What a command is to be started with, so that it has none; None where it cannot be taken away."""
     unshare = shutil.which("unshare")
-    if unshare is None:
-        pytest.skip("`unshare` is not installed: the network cannot be taken away")
-    prefix = next(
-        (found for found in ([unshare, "-n"], [unshare, "-rn"]) if subprocess.run([*found, "true"], capture_output=True, check=False).returncode == 0), None
-    )
+    tried = ([unshare, "-n"], [unshare, "-rn"]) if unshare is not None else ()
+    return next((found for found in tried if subprocess.run([*found, "true"], capture_output=True, check=False).returncode == 0), None)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The demo, ended at its first word to anybody, and without a network where that can be taken away: its exit code, its folder, and how it was started."""
+    folder = tmp_path_factory.mktemp("alone")
+    prefix = _without_network()
+    return subprocess.run([*(prefix or ()), sys.executable, "-c", ALONE], capture_output=True, cwd=folder, check=False).returncode, folder / "out", prefix
+
+
+def test_the_demo_talks_to_nobody(alone: Any, tmp_path: Path) -> None:
+    assert alone[0] == 0
+    speaking = ALONE.replace("from assay", "import socket; socket.socket().connect(('127.0.0.1', 9))\nfrom assay")
+    assert subprocess.run([sys.executable, "-c", speaking], capture_output=True, cwd=tmp_path, check=False).returncode == 99
+
+
+def test_the_demo_runs_where_there_is_no_network(alone: Any) -> None:
+    code, folder, prefix = alone
     if prefix is None:
-        pytest.skip("this machine does not let `unshare` make a network namespace")
+        pytest.skip("the network cannot be taken away: `unshare` is not installed, or this machine does not let it make a network namespace")
     probe = "import socket, sys; s = socket.socket(); s.settimeout(2); sys.exit(7 if s.connect_ex(('127.0.0.1', 9)) else 0)"
     assert subprocess.run([*prefix, sys.executable, "-c", probe], capture_output=True, check=False).returncode == 7  # not even to itself
-    done = subprocess.run([*prefix, sys.executable, "-m", "assay", "demo", "--out", "out"], capture_output=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0
-    assert len(_results(tmp_path / "out")) == 15
+    assert code == 0
+    assert len(_results(folder)) == 15
 
 
-def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_release(assay: Any) -> None:
-    found = assay("demo", "--json").json()
+def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_release(again: Any) -> None:
+    found = again[0].json()
     card = found["judge"]
     assert card["usage"]["calls"] == 0, "the words of the questions changed: run tests/record_demo_judge.py"
     assert card["usage"]["cached"] == 48

@@ -19,11 +19,10 @@ from assay.pipeline import Grader
 from assay.store.drafts import Link, draft
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, run, scorecard
-from forking import assay, parents
 from postgres import ledger_url, postgres_url
 from test_store import POLICY
 
-__all__ = ["assay", "ledger_url", "parents", "postgres_url"]
+__all__ = ["ledger_url", "postgres_url"]
 
 BUILTIN = Path(package.__file__).parent / "library"
 

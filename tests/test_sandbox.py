@@ -9,8 +9,10 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
@@ -634,15 +636,28 @@ def test_a_forged_word_of_a_false_supervisor_needs_the_pipe_it_does_not_have(tmp
     assert refused.value.code == "SBX-002"
 
 
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """An empty folder for what is temporary, because others may be at work in the one of the machine. Everybody may enter it, as that one."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
 @walled
-def test_no_descriptor_process_or_folder_is_left_behind() -> None:
+def test_no_descriptor_process_or_folder_is_left_behind(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *given, **more: made.append(make(*given, **more)) or made[-1])
     before = set(os.listdir("/proc/self/fd"))
-    folders = set(os.listdir("/tmp"))
     for _ in range(3):
         run(["/bin/true"])
+        run(["/bin/true"], isolation="process")
         check_solution("def f(x): return x", "def check(f): assert f(1) == 1", "f")
     assert set(os.listdir("/proc/self/fd")) == before
-    assert not [name for name in set(os.listdir("/tmp")) - folders if name.startswith("assay-")]
+    assert {os.path.dirname(folder) for folder in made} == {str(room)}
+    assert os.listdir(room) == []
     assert not [pid for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() if "bwrap" in Path(f"/proc/{pid}/cmdline").read_text()]
 
 
@@ -664,24 +679,24 @@ def test_a_caller_with_many_open_files_gives_none_of_them_away() -> None:
 
 @walled
 @pytest.mark.parametrize("isolation", ["bubblewrap", "process"])
-def test_when_the_caller_is_killed_nothing_goes_on(isolation: str) -> None:
+def test_when_the_caller_is_killed_nothing_goes_on(isolation: str, room: Path) -> None:
     marker = f"marker-{os.getpid()}-{isolation}-orphan"
-    before = set(glob("/tmp/assay-sandbox-*"))
     shell = f"setsid sleep 300 & sleep 300; : {marker}"
     code = f"from assay.sandbox import Limits, run\nrun(['/bin/sh', '-c', {shell!r}], isolation={isolation!r}, limits=Limits(wall_s=300))"
-    caller = subprocess.Popen([sys.executable, "-c", code])
+    caller = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(room)})
     try:
         deadline = time.monotonic() + 20
         while not [pid for pid in alive(marker) if pid != str(caller.pid) and _name(pid) == "sh"] and time.monotonic() < deadline:
             time.sleep(0.05)
         assert alive(marker)
+        assert isolation == "bubblewrap" or glob(f"{room}/assay-sandbox-*")
     finally:
         caller.kill()
         caller.wait()
-    while (alive(marker) or set(glob("/tmp/assay-sandbox-*")) - before) and time.monotonic() < deadline:
+    while (alive(marker) or os.listdir(room)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(marker)
-    assert not set(glob("/tmp/assay-sandbox-*")) - before
+    assert os.listdir(room) == []
 
 
 def _name(pid: str) -> str:

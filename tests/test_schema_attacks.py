@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from forking import Commands
 from test_schema_protocol import Run, consume, forked, listing, put, schema, scores, tool, words
 from test_schema_tree_cli import HIVE, IMPORTED, LATER, PERSONA, RECORDED, VETO, WEIGHT, envelope, grow, home, record, rule, status, swarm, whole
 
@@ -24,9 +25,9 @@ AFTER = "2026-05-18T05:00:00Z"
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Run:
-    """The command, forked instead of started: see `test_schema_protocol.forked`."""
-    return forked(tmp_path)
+def quick(tmp_path: Path, commands: Commands) -> Run:
+    """The command: see `test_schema_protocol.forked`."""
+    return forked(tmp_path, commands)
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[bytes]:

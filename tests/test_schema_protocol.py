@@ -18,19 +18,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs  # noqa: F401
-import msgspec  # noqa: F401
 import pytest
-import yaml  # noqa: F401
 
-import assay.cli.schema
-import assay.cli.schema_grade
-import assay.cli.schema_tree
-import assay.flowmcp.reading.files
-import assay.flowmcp.record
-import assay.flowmcp.scorer
-import assay.library.shelf  # noqa: F401  these are loaded here, so that a forked command need not load them again
 from assay.cli.main import run as run_command
+from forking import Commands
+from forking import Result as Said
 
 Run = Callable[..., Any]
 
@@ -118,20 +110,12 @@ WORK = Path("proofs/grade-work/beewatch_scales")
 REPORTS = Path("proofs/grade-reports")
 
 
-class Said:
-    """What a command said, as `conftest.Result` says it."""
-
-    def __init__(self, code: int, out: bytes, err: bytes) -> None:
-        self.code, self.out, self.err = code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forked(folder: Path) -> Run:
-    """The same command line in a process of its own that is forked instead of started: for long tables, where starting would cost a minute."""
+def forked(folder: Path, commands: Commands) -> Run:
+    """`assay`, which can also be run under limits that it sets itself: then it is forked from this process."""
 
     def run(*arguments: object, limits: Callable[[], None] | None = None) -> Said:
+        if limits is None:
+            return commands.run([str(argument) for argument in arguments], stdin=b"", cwd=folder, env={"NO_COLOR": "1"}, timeout=120)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # pytest-xdist has threads; the child touches none of them
             child = os.fork()
@@ -144,8 +128,7 @@ def forked(folder: Path) -> Run:
                     sys.stdout, sys.stderr = (io.TextIOWrapper(open(fd, "wb"), encoding="utf-8") for fd in (1, 2))  # noqa: SIM115
                     os.chdir(folder)
                     os.environ["NO_COLOR"] = "1"
-                    if limits is not None:
-                        limits()
+                    limits()
                     code = run_command([str(argument) for argument in arguments])
                 except SystemExit as error:  # how argparse says that the command line is wrong
                     code = error.code if isinstance(error.code, int) else 70
@@ -162,9 +145,9 @@ def forked(folder: Path) -> Run:
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Run:
-    """`assay`, forked: see `forked`."""
-    return forked(tmp_path)
+def quick(tmp_path: Path, commands: Commands) -> Run:
+    """`assay`: see `forked`."""
+    return forked(tmp_path, commands)
 
 
 def words(result: Any) -> str:

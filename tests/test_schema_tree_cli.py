@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forking import Commands
 from test_schema_protocol import Run, forked, listing, put, schema, scores, tool, words
 
 IMPORTED, RECORDED, LATER = "2026-05-18T03:00:00Z", "2026-05-18T03:30:00Z", "2026-05-18T04:00:00Z"
@@ -19,9 +20,9 @@ MARKDOWN = {"about": {"source": "markdown", "origin": "inline", "description": "
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Run:
-    """The command, forked instead of started: see `test_schema_protocol.forked`."""
-    return forked(tmp_path)
+def quick(tmp_path: Path, commands: Commands) -> Run:
+    """The command: see `test_schema_protocol.forked`."""
+    return forked(tmp_path, commands)
 
 
 # --- what the tests are made of -----------------------------------------------------------------------------------------------------------

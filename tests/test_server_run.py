@@ -268,6 +268,14 @@ def test_a_server_that_offers_nothing_runs_nothing_and_says_how_to(url: str) -> 
         assert "assay serve --workflows DIR" in refused.json()["fix"]
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Path]]:
+    """A server whose every request here is refused, so that nothing of one stays for the next, and its folder."""
+    folder = tmp_path_factory.mktemp("refusing")
+    with executing(f"sqlite:///{folder}/ledger.db", folder) as api:
+        yield api, folder
+
+
 FORGED: list[dict[str, Any]] = [
     *({"workflow": name} for name in ("reviev", "../workflows/review/workflow.yaml", "review/workflow.yaml", "flow:answer", "/etc/passwd", "http://x/y")),
     {"workflow": {"id": "review", "version": "2"}},
@@ -276,13 +284,13 @@ FORGED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_only_what_is_offered_can_be_named(url: str, tmp_path: Path, change: dict[str, Any]) -> None:
-    with executing(url, tmp_path) as api:
-        refused = api.post("/runs", {**asked("one"), **change})
-        assert refused.status_code == 404, refused.text
-        assert str(tmp_path) not in refused.text
-        if change == {"workflow": "reviev"}:
-            assert "Did you mean 'review'?" in refused.json()["detail"]
+def test_only_what_is_offered_can_be_named(refusing: tuple[Api, Path], change: dict[str, Any]) -> None:
+    api, folder = refusing
+    refused = api.post("/runs", {**asked("one"), **change})
+    assert refused.status_code == 404, refused.text
+    assert str(folder) not in refused.text
+    if change == {"workflow": "reviev"}:
+        assert "Did you mean 'review'?" in refused.json()["detail"]
 
 
 NONSENSE: list[dict[str, Any]] = [
@@ -297,12 +305,12 @@ NONSENSE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", NONSENSE)
-def test_a_request_that_makes_no_sense_is_a_problem(url: str, tmp_path: Path, change: dict[str, Any]) -> None:
-    with executing(url, tmp_path) as api:
-        refused = api.post("/runs", {**asked("one"), **change})
-        assert refused.status_code in (400, 404, 422), refused.text
-        assert refused.headers["content-type"] == "application/problem+json"
-        assert api.get("/executions").json()["items"] == []
+def test_a_request_that_makes_no_sense_is_a_problem(refusing: tuple[Api, Path], change: dict[str, Any]) -> None:
+    api, _ = refusing
+    refused = api.post("/runs", {**asked("one"), **change})
+    assert refused.status_code in (400, 404, 422), refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert api.get("/executions").json()["items"] == []
 
 
 def test_limits_are_kept(url: str, tmp_path: Path) -> None:

@@ -89,15 +89,24 @@ def test_a_run_graded_beside_and_one_graded_here_are_the_same_records_and_the_sa
         assert verify(ledger).clean
 
 
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api]]:
+    """A server without processes beside it and one with them, for what stores nothing."""
+    folder = tmp_path_factory.mktemp("both")
+    with serving(f"sqlite:///{folder}/here.db") as here, beside(f"sqlite:///{folder}/beside.db") as other:
+        yield here, other
+
+
 @pytest.mark.parametrize(
     "body",
     [b'{"schema": "assay.run/1"}', b'{"schema": "assay.run/1", "schema": 1}', b"{", b'{"schema": "assay.scorecard/1"}', b"[]", b"", b'{"a": "\xff"}', b"7"],
 )
-def test_a_faulty_body_is_told_in_the_same_words_with_and_without_the_process(tmp_path: Path, body: bytes) -> None:
-    with serving(f"sqlite:///{tmp_path}/here.db") as here, beside(f"sqlite:///{tmp_path}/beside.db") as other:
-        answers = [api.client.post("/api/v1/runs", content=body, headers={"Content-Type": "application/json"}) for api in (here, other)]
-        assert answers[0].status_code >= 400
-        assert (answers[0].status_code, answers[0].content) == (answers[1].status_code, answers[1].content)
+def test_a_faulty_body_is_told_in_the_same_words_with_and_without_the_process(both: tuple[Api, Api], body: bytes) -> None:
+    first = wait(both[1])
+    answers = [api.client.post("/api/v1/runs", content=body, headers={"Content-Type": "application/json"}) for api in both]
+    assert answers[0].status_code >= 400
+    assert (answers[0].status_code, answers[0].content) == (answers[1].status_code, answers[1].content)
+    assert wait(both[1]) == first, "it ended none of them"
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["keeper", "grader"])
@@ -200,7 +209,8 @@ def test_the_process_ends_with_the_server_however_that_ends(tmp_path: Path) -> N
         found = [int(one) for one in children.read_text().split()]
         assert (os.cpu_count() or 1) == 1 or found
         os.kill(served.started.pid, end)
-        served.started.communicate()
+        served.started.wait()
+        served.started.close()
         limit = time.monotonic() + 30
         while any(Path(f"/proc/{one}").exists() for one in found):
             assert time.monotonic() < limit, "a process outlived its server"

@@ -38,17 +38,17 @@ from assay.store.listing import evidence_of, grades_of, runs_behind
 from assay.store.names import seen
 from assay.store.verify import verify
 from documents import FAMILIES, run, scorecard
-from postgres import ledger_url, postgres_url
+from postgres import ledger_url, postgres_url, prepared, prepared_url
 
-__all__ = ["ledger_url", "postgres_url"]
+__all__ = ["ledger_url", "postgres_url", "prepared", "prepared_url"]
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 TESTS = Path(__file__).parent
 
 
 @pytest.fixture
-def ledger(ledger_url: str) -> Iterator[Ledger]:
-    with open_ledger(ledger_url, clock=lambda: NOW) as opened:
+def ledger(prepared_url: str) -> Iterator[Ledger]:
+    with open_ledger(prepared_url, clock=lambda: NOW) as opened:
         yield opened
 
 

@@ -326,14 +326,17 @@ def test_a_verb_that_cannot_store_does_not_pass_and_says_why(here: Run, tmp_path
 
 
 @pytest.mark.parametrize("verb", ["summary", "measure text"])
-def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(assay: Any, tmp_path: Path, verb: str) -> None:
+def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
+    assay: Any, here: Run, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments, put = VERBS[verb]
     put(tmp_path)
     with open_ledger(f"{tmp_path}/l.db"):
         pass
     holder = sqlite3.connect(tmp_path / "l.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    held = assay(*arguments, "--store", "l.db", "--json", "-o", "out.json")
+    monkeypatch.setitem(open_ledger.__kwdefaults__, "patience", 1.5)  # as without it, only sooner
+    held = here(*arguments, "--store", "l.db", "--json", "-o", "out.json")
     holder.execute("ROLLBACK")
     holder.close()
     assert (held.code, "is locked by another writer" in held.err, held.out, (tmp_path / "out.json").exists()) == (2, True, "", False), held.err
