@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, Any
 
 PARENT = """
-import asyncio, atexit, ctypes, difflib, email, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket, sqlite3, ssl
-import sys, threading
+import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
+import sqlite3, ssl, sys, threading
 from contextlib import suppress
 for name in ("aiohttp", "alembic.command", "msgspec", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo", *sys.argv[2:]):
     with suppress(ModuleNotFoundError):  # an extra that is not installed here
@@ -47,6 +47,7 @@ def become(told, streams):
         setattr(sys, name, made)
         setattr(sys, f"__{name}__", made)
     os.closerange(3, 1024)
+    faulthandler.enable()
     if told["stays"]:
         os.setsid()
         if libc is not None:

@@ -213,7 +213,7 @@ class Process:
 
     def fault(self) -> str | None:
         """What it said, where it has ended."""
-        return None if self.started.poll() is None else self.started.said()
+        return None if (code := self.started.poll()) is None else f"it ended with {code} and said {self.started.said()}"
 
     @property
     def address(self) -> str:
@@ -229,6 +229,9 @@ class Process:
         except urllib.error.HTTPError as error:
             text = error.read()
             return error.code, json.loads(text) if text else None
+        except OSError as error:
+            error.add_note(f"the server: {self.fault() or 'it has not ended'}")
+            raise
 
     def kill(self) -> None:
         """As a machine that loses its power."""

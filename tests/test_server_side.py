@@ -25,7 +25,7 @@ from assay.server.side_keeper import PATIENCE_S
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import FAMILIES, run
-from serving import Api, Process, serving
+from serving import Api, Process, serving, until
 
 
 @contextmanager
@@ -192,10 +192,18 @@ def test_what_cannot_be_stored_beside_is_left_to_the_server_which_waits_for_the_
         could = counted(api)
         other = sqlite3.connect(tmp_path / "l.db", isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
-        timer = threading.Timer(PATIENCE_S + 1.0, lambda: other.execute("ROLLBACK"))
-        timer.start()
+
+        def let_go() -> None:
+            until(lambda: could)
+            time.sleep(0.3)  # the server itself waits too
+            other.execute("ROLLBACK")
+
+        beside_it = threading.Thread(target=let_go)
+        beside_it.start()
+        began = time.monotonic()
         assert api.post("/runs", run(run_id="patient")).status_code == 201
-        timer.join()
+        assert time.monotonic() - began > PATIENCE_S
+        beside_it.join()
         other.close()
         assert could == [False]
 

@@ -14,6 +14,7 @@ from assay.errors import EvidenceError, Fault
 from assay.files import Document, show_path
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
+from assay.records.typed import convert
 from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def read_scorecard(document: Document) -> Scorecard:
 def read_record(document: Document, kind: type[R], code: str) -> R:
     """The tree as a record of that kind."""
     try:
-        return msgspec.convert(document.tree, kind)
+        return convert(document.tree, kind)
     except msgspec.ValidationError as error:
         faults = list(_shape_faults(document, kind, code))
         if not faults:

@@ -12,6 +12,7 @@ import msgspec
 
 from assay.files import parse_json
 from assay.records.evidence import Claim, Handoff, Retrieved, Status, Step, ToolCall
+from assay.records.typed import convert
 from assay.running.adapters import CallFailed
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
     if tree.get("schema") != REPLY_SCHEMA:
         return tree
     try:
-        reply = msgspec.convert(tree, Reply)
+        reply = convert(tree, Reply)
     except msgspec.ValidationError as error:
         raise CallFailed(f"the reply is not of the shape {REPLY_SCHEMA}: {error}.", again=False) from None
     _take(reply, record)
