@@ -28,6 +28,7 @@ MAX_DIGITS = 100
 """Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
 MAX_EXPONENT = 300
 _LARGE: int = 10**MAX_DIGITS
+_POWERS = tuple(10**digits for digits in range(40))
 _USUAL = (1e-9, 1e16)
 """Floats about which there is nothing to ask."""
 
@@ -103,7 +104,7 @@ def quantise(num: int, den: int, digits: int) -> int:
     >>> quantise(59995, 1000, 2), quantise(-1, 8, 2)
     (6000, -13)
     """
-    scaled: int = num * 10**digits
+    scaled = num * _POWERS[digits]
     if scaled < 0:
         return -((-2 * scaled + den) // (2 * den))
     return (2 * scaled + den) // (2 * den)
@@ -276,5 +277,4 @@ def shown(value: int, digits: int) -> float:
     >>> shown(6999, 2)
     69.99
     """
-    scale: int = 10**digits
-    return value / scale
+    return value / _POWERS[digits]

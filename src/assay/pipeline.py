@@ -189,8 +189,8 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
     return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])
 
 
-def payload(grade: Grade, run: Run | None = None) -> Payload:
-    """A grade as a JSON-ready document with everything that explains it."""
+def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> Payload:
+    """A grade as a JSON-ready document with everything that explains it. `settled` as for `canonical`."""
     said = _explain(grade)
     card = grade.scorecard
     layers: dict[str, Any] = {"1": None, "2": None, "3": None}
@@ -204,9 +204,9 @@ def payload(grade: Grade, run: Run | None = None) -> Payload:
         layers[layer] = exact.shown(exact.quantise(100 * top, total * exact.NORM_ONE, exact.SCORE_DIGITS), exact.SCORE_DIGITS)
     reasons = card.gate_reasons
     grade_reason = "hard_gate_failure" if grade.hard_gate_failures else "floor_cap" if grade.grade != grade.provisional_grade else "band"
-    digests = {**card.digests, "scorecard": scorecard_digest(card), "policy": grade.policy_digest}
+    digests = {**card.digests, "scorecard": scorecard_digest(card, settled=settled), "policy": grade.policy_digest}
     if run is not None:
-        digests["run"] = run_digest(run)
+        digests["run"] = run_digest(run, settled=settled)
     found: Payload = {
         "run_id": grade.run_id,
         "passed": grade.passed,

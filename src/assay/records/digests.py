@@ -16,14 +16,14 @@ _RUN_SETS = ("steps", "claims", "tags", "required_outputs", "required_inputs", "
 _KEYS = {"steps": "name", "claims": "text"}
 
 
-def run_digest(run: Run) -> str:
-    """What this evidence is. Tool calls, handoffs and retrieved passages keep their order: it is part of what happened."""
+def run_digest(run: Run, *, settled: bool = False) -> str:
+    """What this evidence is. Tool calls, handoffs and retrieved passages keep their order: it is part of what happened. `settled` as for `canonical`."""
     changes: dict[str, Any] = {}
     for name in _RUN_SETS:
         value = getattr(run, name)
         if value is not None and len(value) > 1:
             changes[name] = _sorted(value, _KEYS.get(name))
-    return digest(structs.replace(run, **changes) if changes else run)
+    return digest(structs.replace(run, **changes) if changes else run, settled=settled)
 
 
 def _sorted(values: list[Any], key: str | None) -> list[Any]:
@@ -34,8 +34,8 @@ def _sorted(values: list[Any], key: str | None) -> list[Any]:
     return sorted(values, key=lambda value: getattr(value, key)) if len(names) == len(values) else sort_canonically(values)
 
 
-def scorecard_digest(scorecard: Scorecard) -> str:
-    """What grading was given: gates, criteria, threshold and version."""
+def scorecard_digest(scorecard: Scorecard, *, settled: bool = False) -> str:
+    """What grading was given: gates, criteria, threshold and version. `settled` as for `canonical`."""
     return digest(
         {
             "run_id": scorecard.run_id,
@@ -43,5 +43,6 @@ def scorecard_digest(scorecard: Scorecard) -> str:
             "criteria": sorted(scorecard.criteria, key=lambda criterion: criterion.name),
             "scoringSystem": scorecard.scoring_system,
             **({} if scorecard.pass_threshold is None else {"pass_threshold": scorecard.pass_threshold}),
-        }
+        },
+        settled=settled,
     )

@@ -132,8 +132,10 @@ def digest_bytes(text: str) -> bytes:
     raise InputError("STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
 
 
-def draft(record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = ()) -> Draft:
-    """A record with its body and digest.
+def draft(
+    record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = (), facets: Facets | None = None
+) -> Draft:
+    """A record with its body and digest. Facets that are known need not be taken out of the body.
 
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
@@ -146,7 +148,7 @@ def draft(record: Any, *, kind: str, author: str | None = None, reason: str | No
                 "STO-011", f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}", fix=f"They are {', '.join(RELATIONS)}."
             )
     body = body_of(record)
-    return Draft(sha256(body).digest(), kind, body, facets_of(kind, body), note("author", author), note("reason", reason), tuple(links))
+    return Draft(sha256(body).digest(), kind, body, facets or facets_of(kind, body), note("author", author), note("reason", reason), tuple(links))
 
 
 class Body(bytes):
@@ -159,14 +161,14 @@ class _Card(Scorecard, frozen=True, kw_only=True):
     scoring_system: str = msgspec.field(name="scoringSystem")
 
 
-def body_of(record: Any) -> Body:
-    """The canonical JSON of a record, such as can be read again."""
+def body_of(record: Any, *, settled: bool = False) -> Body:
+    """The canonical JSON of a record, such as can be read again. `settled` as for `canonical`."""
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
         record = _Card(**structs.asdict(record))
     try:
-        body = canonical(record)
+        body = canonical(record, settled=settled)
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
