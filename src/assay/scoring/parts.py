@@ -95,9 +95,12 @@ def _agent(agent: str, steps: list[Step], plan: Plan) -> AgentScore:
 
 
 def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
+    if len(steps) == 1:
+        value = getattr(steps[0], name)
+        if value is None:
+            unreported[name] = 1
+        return value
     values = [getattr(step, name) for step in steps]
-    if len(values) == 1 and values[0] is not None:
-        return values[0]
     missing = values.count(None)
     if missing:
         unreported[name] = missing

@@ -132,9 +132,7 @@ def digest_bytes(text: str) -> bytes:
     raise InputError("STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits.")
 
 
-def draft(
-    record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = (), facets: Facets | None = None
-) -> Draft:
+def draft(record: Any, *, kind: str, author: str | None = None, reason: str | None = None, links: Sequence[Link] = (), facets: Facets | None = None) -> Draft:
     """A record with its body and digest. Facets that are known need not be taken out of the body.
 
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
@@ -162,7 +160,10 @@ class _Card(Scorecard, frozen=True, kw_only=True):
 
 
 def body_of(record: Any, *, settled: bool = False) -> Body:
-    """The canonical JSON of a record, such as can be read again. `settled` as for `canonical`."""
+    """The canonical JSON of a record, such as can be read again.
+
+    `settled` as for `canonical`; such a record nests no deeper than the evidence that was read.
+    """
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
@@ -177,7 +178,7 @@ def body_of(record: Any, *, settled: bool = False) -> Body:
         raise InputError("STO-010", "a record is a JSON object.")
     if len(body) > MAX_LINE:
         raise InputError("FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB.")
-    if body.count(b"[") + body.count(b"{") >= NESTING:  # only then can it be too deep, and only reading it tells
+    if not settled and body.count(b"[") + body.count(b"{") >= NESTING:  # only then can it be too deep, and only reading it tells
         try:
             parse_json(body)
         except ValueError:
