@@ -52,7 +52,7 @@ _SHORT = (0.0001, LARGE_FLOAT)
 def canonical(value: object, *, settled: bool = False) -> bytes:
     """The canonical JSON of a tree of plain values or of a record.
 
-    `settled` says that no float is `LARGE_FLOAT`, and that the other numbers are finite, as those are that were read from canonical JSON: that leaves less to look for.
+    `settled` says that every float is finite and below `LARGE_FLOAT`, and every decimal finite, as in what was read from JSON: that leaves less to look for.
 
     >>> canonical({"b": 4.0, "a": [1e21, Decimal("0.10"), -0.0]})
     b'{"a":[1e+21,0.1,0],"b":4}'

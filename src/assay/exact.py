@@ -28,7 +28,7 @@ MAX_DIGITS = 100
 """Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an attack."""
 MAX_EXPONENT = 300
 _LARGE: int = 10**MAX_DIGITS
-_POWERS = tuple(10**digits for digits in range(40))
+_POWERS: tuple[int, ...] = tuple(10**digits for digits in range(40))
 _USUAL = (1e-9, 1e16)
 """Floats about which there is nothing to ask."""
 

@@ -158,8 +158,9 @@ def make_many(bodies: Sequence[bytes], grader: Grader, *, author: str | None) ->
 def _usual(card: Scorecard) -> Scorecard:
     """The card, where no sum over the steps of an agent, the one float that has no limit, is so large that it is written in another way."""
     for agent in card.agent_scores:
-        if any([type(amount) is float and amount >= LARGE_FLOAT for amount in (agent.duration_ms, agent.retries, agent.tokens, agent.cost_usd)]):
-            raise ValueError("a sum is very large")
+        for amount in (agent.duration_ms, agent.retries, agent.tokens, agent.cost_usd):
+            if type(amount) is float and amount >= LARGE_FLOAT:
+                raise ValueError("a sum is very large")
     return card
 
 
