@@ -6,7 +6,8 @@ python bench/server.py --rows 100000   # the first and a far page of a list (the
 
 Both servers have one worker, the same interpreter and the same uvicorn: whatever loop and HTTP parser it finds installed, it finds for both. The worker of
 ours grades and stores in two processes beside it, so it can use two cores where the echo can use one; the CPU time of all its processes stands beside
-the rate. The load takes some of the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a gate or a floor.
+the rate. They take turns, and each turn of ours is held against the echo's before it: on a machine with neighbours the speed changes from one second to
+the next. The load takes some of the same two cores. Bodies differ in their ids, scores, tests and times, and some of them fail a gate or a floor.
 """
 
 from __future__ import annotations
@@ -135,14 +136,17 @@ def posts(n: int, rounds: int, clients: int) -> bool:
             process.terminate()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    echo, ours = (max(rates[name]) for name in ("echo", "assay"))
-    took = {name: 1000 * min(found) for name, found in cpu.items()}
+    times = sorted(ours / echo for echo, ours in zip(rates["echo"], rates["assay"], strict=True))
+    middle = statistics.median(times)
+    echo, ours = (statistics.median(rates[name]) for name in ("echo", "assay"))
+    took = {name: 1000 * statistics.median(found) for name, found in cpu.items()}
     print(f"\nPOST of one run, {clients} clients, one worker, SQLite, answered when durable\n")
     print("| what | requests a second | times echo | CPU ms a request | limit | |\n|---|---:|---:|---:|---:|---|")
     print(f"| bare FastAPI echo of the same body | {echo:,.0f} | 1.00 | {took['echo']:.2f} | | |")
-    holds = "holds" if ours / echo >= 0.5 else "UNDER"
-    print(f"| run posted, scored, graded, stored | {ours:,.0f} | {ours / echo:.2f} | {took['assay']:.2f} | 0.5 | {holds} |")
-    return ours / echo >= 0.5
+    holds = "holds" if middle >= 0.5 else "UNDER"
+    print(f"| run posted, scored, graded, stored | {ours:,.0f} | {middle:.2f} | {took['assay']:.2f} | 0.5 | {holds} |")
+    print(f"\nTurn by turn: {', '.join(f'{one:.2f}' for one in times)}. The table tells the middle of each column.")
+    return middle >= 0.5
 
 
 def rss_kib(pid: int) -> int:
@@ -239,7 +243,7 @@ def pages(n: int) -> bool:
 def main(argv: list[str] | None = None) -> bool:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--requests", type=int, default=2000)
-    made.add_argument("--rounds", type=int, default=3)
+    made.add_argument("--rounds", type=int, default=9)
     made.add_argument("--clients", type=int, default=64)
     made.add_argument("--sse", type=int)
     made.add_argument("--rows", type=int)
