@@ -37,6 +37,7 @@ from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import evidence_of, grades_of, runs_behind
 from assay.store.names import seen
 from assay.store.verify import verify
+from assay.store.writing import insert_rows
 from documents import FAMILIES, run, scorecard
 from postgres import ledger_url, postgres_url, prepared, prepared_url
 
@@ -257,6 +258,19 @@ def test_a_transaction_is_stored_whole_or_not_at_all(ledger: Ledger) -> None:
         ledger.put_many([*good, bad])
     assert ledger.count().n == 0
     assert ledger.head() == (0, ledger.head()[1])
+    assert verify(ledger).clean
+
+
+def test_rows_before_the_one_that_fails_go_with_it(ledger: Ledger) -> None:
+    ledger.put(run(), kind="run")
+    with ledger.database.reading() as connection:
+        first, *others = map(tuple, connection.execute(text("SELECT * FROM records")))
+    again = [(first[0], seq, sha256(bytes([seq])).digest(), *first[3:]) for seq in (2, 3, 2, 4)]
+    with pytest.raises(DBAPIError), ledger.database.writing() as connection, connection.begin():
+        insert_rows(connection, t.records, again)
+    with ledger.database.reading() as connection:
+        assert not others
+        assert list(connection.execute(text("SELECT seq FROM records"))) == [(1,)]
     assert verify(ledger).clean
 
 

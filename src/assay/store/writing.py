@@ -245,7 +245,9 @@ def _statement(table: Table, dialect: str, rows: int = 1) -> str:
     if dialect == "copy":
         return f'COPY "{table.name}" ({names}) FROM STDIN'
     marks = f"({', '.join(['?' if dialect == 'sqlite' else '%s'] * len(table.columns))})"
-    return f'INSERT INTO "{table.name}" ({names}) VALUES {", ".join([marks] * rows)}'  # noqa: S608  # names of our own tables
+    # A fault ends the transaction in any case. Unless SQLite is told so, it first copies every page to a file, so that it could take back this statement alone.
+    insert = "INSERT OR FAIL" if dialect == "sqlite" else "INSERT"
+    return f'{insert} INTO "{table.name}" ({names}) VALUES {", ".join([marks] * rows)}'
 
 
 def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
