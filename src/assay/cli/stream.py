@@ -361,9 +361,13 @@ def _parallel(file: str, size: int, choice: Choice, formats: tuple[str, ...], jo
             for block in islice(blocks, jobs):
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_serve, args=(theirs, choice, formats), daemon=True)
-                process.start()
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which the worker ignores, but not from its first moment
+                try:
+                    process.start()
+                    workers.append((process, ours))
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 theirs.close()  # so that a worker that dies is seen as the end of its pipe
-                workers.append((process, ours))
                 _hand(ours, block, file)
                 busy.append((ours, block.size))
             while busy:
