@@ -10,13 +10,11 @@ from assay.cli.baseline import LOOK, VERSIONS, add_choices, choice_for, make_par
 from assay.cli.gate_sides import read_named, read_side
 from assay.cli.ledger import add_store, looking
 from assay.errors import ExitCode, printable
-from assay.files import atomic_write
 from assay.release.decision import comparison_shown
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
 from assay.release.sides import mismatch_error, mismatches
-from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
@@ -41,16 +39,10 @@ def diff(argv: list[str]) -> int:
     add_store(made, what=LOOK)
     options = made.parse_args(argv)
     options.files = options.others
-    paths = opt.outputs(options)
+    opt.outputs(options)  # what cannot be written is said before any work
     with looking(options) as ledger:
         document = _compared(options, _looked(ledger))
-    for path in paths:
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        _print_diff(document)
+    opt.give(options, document, lambda: _print_diff(document))
     return ExitCode.PASSED
 
 

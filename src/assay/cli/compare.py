@@ -10,11 +10,10 @@ from assay.cli.grade import choice_of
 from assay.cli.ledger import add_store, storing_result
 from assay.cli.stream import read_cards, run_id_digest
 from assay.errors import ExitCode, Fault, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files import Unread, atomic_write, stream_documents
+from assay.files import Unread, stream_documents
 from assay.records.reading import read_scorecard
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
-from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
@@ -136,13 +135,7 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
     block = summary.shown(Intervals(options.interval, options.seed))
     if result is not None:
         result.put(block)
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(block))
-    if options.json:
-        opt.print_json(block)
-    else:
-        _print_summary(block)
+    opt.give(options, block, lambda: _print_summary(block))
     return ExitCode.PASSED
 
 

@@ -15,10 +15,8 @@ from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.ledger import storing_result
 from assay.cli.stream import read_cards
 from assay.errors import ExitCode, UsageError, printable
-from assay.files import atomic_write
 from assay.release.pairs import pair_up
 from assay.release.plan import Spread, failures_for, make_plan, needed_samples, spread_of, spread_of_pairs
-from assay.reports.documents import pretty
 from assay.stats.power import detectable_mean
 
 if TYPE_CHECKING:
@@ -52,13 +50,7 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> in
         made = _made(options, rules, choice, power, result)
         if result is not None:
             result.put({"plan": made})
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(made))
-    if options.json:
-        opt.print_json(made)
-    else:
-        _print(made, rules)
+    opt.give(options, made, lambda: _print(made, rules))
     return ExitCode.PASSED
 
 

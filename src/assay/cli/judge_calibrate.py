@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing, storing_result
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
-from assay.files import atomic_write, read_json
+from assay.files import read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
 from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
 from assay.judging.labels import read_labels
-from assay.reports.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
@@ -139,10 +138,4 @@ def _drift(options: argparse.Namespace, limits: DriftLimits, result: Result | No
 
 
 def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> None:
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+    opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))

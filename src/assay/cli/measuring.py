@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing_result
 from assay.errors import ExitCode, InputError, UsageError
-from assay.files import Unread, atomic_write, stream_documents
-from assay.reports.documents import pretty
+from assay.files import Unread, stream_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,17 +42,11 @@ def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterabl
 
     `stored` is the document without what another run of the same would not say again, such as how long it took: the same measurement twice is one record.
     """
-    paths = opt.outputs(options)
+    opt.outputs(options)  # what cannot be written is said before any work
     with storing_result(options, options.measured) as result:
         if result is not None:
             result.put(document if stored is None else stored)
-    for path in paths:
-        with atomic_write(path) as stream:
-            stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+    opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
     return ExitCode.PASSED
 
 

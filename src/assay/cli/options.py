@@ -12,7 +12,7 @@ from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from assay.library.shelf import Shelf
 
@@ -138,6 +138,20 @@ _CODES = {"green": "32", "red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 def paint(text: str, *names: str, on: bool) -> str:
     """Text in colour, or as it is."""
     return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m" if on else text
+
+
+def give(options: argparse.Namespace, document: Any, show: Callable[[], object]) -> None:
+    """The document to every output file, and to standard output: as JSON, or in the words of `show`."""
+    from assay.files import atomic_write
+    from assay.reports.documents import pretty
+
+    for path in outputs(options):
+        with atomic_write(path) as stream:
+            stream.write(pretty(document))
+    if options.json:
+        print_json(document)
+    else:
+        show()
 
 
 def print_json(document: Any) -> None:
