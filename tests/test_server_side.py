@@ -225,6 +225,15 @@ def test_the_process_ends_with_the_server_however_that_ends(tmp_path: Path) -> N
             time.sleep(0.02)
 
 
+def test_a_server_that_ends_just_after_its_processes_waits_for_both(tmp_path: Path) -> None:
+    for _ in range(5):
+        with beside(f"sqlite:///{tmp_path}/l.db") as api:
+            found = wait(api)
+            assert api.client.portal is not None
+            api.client.portal.call(api.services.side._line.end)  # as when one of them dies
+        assert [one for one in found if Path(f"/proc/{one}").exists()] == [], "nobody has waited for it"
+
+
 def test_a_frame_comes_out_as_it_went_in_however_it_is_cut() -> None:
     data = frame(["a", 1]) + frame(b"x" * 1000)
     buffer, found = bytearray(), []

@@ -98,6 +98,8 @@ class Side:
         self._log = log
         self._numbers = count(1)
         self._line: _Line | None = None
+        self._lines: list[_Line] = []
+        """Those of which a process may still be there, the present one among them."""
         self._ending = False
         self._in_vain = 0
         self._starting: asyncio.Task[None] | None = None
@@ -120,6 +122,7 @@ class Side:
         if self._ending:
             return
         line = self._line = _Line(self._ended)
+        self._lines = [*(one for one in self._lines if not one.is_gone), line]
         try:
             await line.start(self._setup)
         except Exception as error:  # whatever it is, it is tried again
@@ -129,12 +132,11 @@ class Side:
     async def close(self) -> None:
         """End them; whoever waits is told to do without."""
         self._ending = True
-        line = self._line
-        if line is not None:
-            line.end()
+        if self._line is not None:
+            self._line.end()
         if self._starting is not None:
             await self._starting
-        if line is not None:
+        for line in self._lines:
             await line.gone()
 
     def hurry(self, within_s: float) -> None:
@@ -279,6 +281,10 @@ class _Line:
             if not waiting.told.done():
                 waiting.told.set_result(None if number in unsent else Lost(began + timedelta(seconds=waiting.since)))
         self._ended()
+
+    @property
+    def is_gone(self) -> bool:
+        return self._over and all(gone.is_set() for gone in self._gone)
 
     async def gone(self) -> None:
         for gone in self._gone:
