@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from assay.records import typed
 
 SRC = Path(typed.__file__).parents[1]
@@ -30,7 +28,7 @@ found = []
 
 def read(number):
     time.sleep(number * 0.001)
-    found.append(READ(tree, module.Around).one.field_1)
+    found.append(convert(tree, module.Around).one.field_1)
 
 threads = [threading.Thread(target=read, args=(number,)) for number in range(20)]
 [one.start() for one in threads]
@@ -39,11 +37,10 @@ print(found == [2] * 20)
 """
 
 
-@pytest.mark.parametrize("read", ["convert", "msgspec.convert"])
-def test_threads_that_read_a_type_for_the_first_time_wait_for_one_another(read: str) -> None:
-    """The second reading is msgspec's own. As long as it kills the process, the first is needed."""
-    done = subprocess.run([sys.executable, "-c", MANY.replace("READ", read)], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == ((0, "True\n") if read == "convert" else (-11, "")), done.stderr
+def test_threads_that_read_a_type_for_the_first_time_wait_for_one_another() -> None:
+    """With msgspec's own `convert` the process dies nearly every time."""
+    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_records_are_read_in_no_other_way() -> None:
