@@ -218,6 +218,7 @@ def test_processes_that_are_killed_under_load_cost_nobody_an_answer_and_no_recor
         acknowledged = clients.end()
         assert clients.lost == []
         assert {status for status, _, _ in clients.answers} <= {200, 201}
+        assert len(acknowledged) > 100
         until(lambda: works(server))
         assert not seen & set(beside(server).values())
         server.end()
