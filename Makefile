@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
-SYSTEM_PACKAGES := chromium bubblewrap git
+SYSTEM_PACKAGES := chromium bubblewrap git shellcheck
 
 .PHONY: demo test check docs system-packages campaign bench constraints publish clean
 
@@ -27,11 +27,11 @@ demo: $(VENV)/.core
 	@$(BIN)/assay demo
 
 system-packages:
-	@{ command -v chromium >/dev/null || command -v google-chrome >/dev/null; } && command -v bwrap >/dev/null && command -v git >/dev/null || { \
+	@{ command -v chromium || command -v google-chrome; } >/dev/null && command -v bwrap >/dev/null && command -v git >/dev/null && command -v shellcheck >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing $(SYSTEM_PACKAGES) ..."; apt-get update -qq >/dev/null && apt-get install -y -qq $(SYSTEM_PACKAGES) >/dev/null; \
 	  fi; \
-	  { command -v chromium >/dev/null && command -v bwrap >/dev/null && command -v git >/dev/null; } || \
+	  command -v chromium >/dev/null && command -v bwrap >/dev/null && command -v git >/dev/null && command -v shellcheck >/dev/null || \
 	    echo "The browser and sandbox tests need a browser and bubblewrap: sudo apt-get install $(SYSTEM_PACKAGES)"; }
 
 check: $(VENV)/.dev
