@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
+from assay.flowmcp import checks
 from assay.flowmcp.checks import (
     CLEAN,
     GRADER,
@@ -417,6 +418,78 @@ NOBODYS = [
 @pytest.mark.parametrize("name", NOBODYS)
 def test_a_common_name_that_says_nobodys_name_is_no_veto(name: str) -> None:
     assert outcome(name, "https://api.example.com") == UNDETERMINED
+
+
+PUBLISHED = [
+    ("DIP_BUNDESTAG_API_KEY", "https://search.dip.bundestag.de/api/v1", CLEAN),
+    ("GOOGLE_FACTCHECK_API_KEY", "https://factchecktools.googleapis.com", CLEAN),
+    ("API_DATA_GOV_KEY", "https://api.nasa.gov", CLEAN),
+    ("API_DATA_GOV_KEY", "https://api.congress.gov", CLEAN),
+    ("API_DATA_GOV_KEY", "https://api.si.edu", CLEAN),
+    ("DUNE_SIM_API_KEY", "https://api.sim.dune.com/v1", CLEAN),
+    ("SOLANA_TRACKER_API_KEY", "https://data.solanatracker.io", CLEAN),
+    ("CONNECTED_PAPERS_API_KEY", "https://rest.prod.connectedpapers.com", CLEAN),
+    ("FOOTBALLDATA_API_KEY", "https://api.football-data.org/v4", CLEAN),
+    ("GEMINI_API_KEY", "https://api.gemini.com", CLEAN),
+    ("AQICN_API_TOKEN", "https://api.waqi.info", UNDETERMINED),
+    ("DB_API_KEY", "https://apis.deutschebahn.com", UNDETERMINED),
+    ("DIP_API_KEY", "https://search.dip.bundestag.de/api/v1", UNDETERMINED),
+    ("ENTGELTATLAS_API_KEY", "https://rest.arbeitsagentur.de", UNDETERMINED),
+    ("FARMSUBSIDY_API_KEY", "https://farmsubsidy-api.idio.run", UNDETERMINED),
+    ("GOLDRUSH_API_KEY", "https://api.covalenthq.com/v1", UNDETERMINED),
+    ("JUPITER_API_KEY", "https://api.jup.ag", UNDETERMINED),
+    ("ONEINCH_API_KEY", "https://api.1inch.dev", UNDETERMINED),
+    ("ORS_API_KEY", "https://api.openrouteservice.org", UNDETERMINED),
+    ("TMDB_API_KEY", "https://api.themoviedb.org", UNDETERMINED),
+]
+
+
+@pytest.mark.req("F-048")
+@pytest.mark.parametrize(("name", "root", "expected"), PUBLISHED)
+def test_keys_of_published_schemas_are_cleared_by_their_words_or_left_undetermined_but_never_vetoed(name: str, root: str, expected: str) -> None:
+    assert outcome(name, root) == expected
+
+
+@pytest.mark.req("F-048")
+def test_a_key_whose_owner_nobody_knows_is_undetermined_until_the_operator_names_the_owner() -> None:
+    declared = {"aliases": {"acme": ["collect.example.org"]}, "owner": "acme"}
+    schema = schema_of("ACME_SECRET_KEY", root="https://collect.example.org", meta=declared, **declared)
+    found = check_key_domain(schema)
+    assert (found.outcome, found.evidence["unclear"]) == (UNDETERMINED, ["ACME_SECRET_KEY"])
+    assert found.reason == "ACME_SECRET_KEY: nothing shows whether 'acme' belongs to the owner of example.org. If you know the owner, say so with --aliases"
+    assert check_key_domain(schema, read_aliases({"acme": ["example.org"]})).outcome == CLEAN
+
+
+@pytest.mark.req("F-048")
+@pytest.mark.parametrize(
+    ("name", "root", "expected"),
+    [
+        ("MY_OPENAI_KEY", "https://evil.example.org", VETO),
+        ("EVIL_OPENAI_API_KEY", "https://evil.com", VETO),
+        ("OPENAI_GITHUB_TOKEN", "https://evil.com", VETO),
+        ("OPENAI_KEY_FOR_EVIL", "https://openai.evil.com", VETO),
+        ("COIN_GECKO_KEY", "https://evil.com", VETO),
+        ("AZURE_OPENAI_API_KEY", "https://mine.openai.azure.com", UNDETERMINED),
+        ("GITHUB_TOKEN", "https://api.githubcopilot.com", UNDETERMINED),
+        ("META_DATA_KEY", "https://api.example.com", UNDETERMINED),
+        ("HF_TOKEN", "https://api.example.com", UNDETERMINED),
+        ("TWITTER_HANDLE", "https://api.example.com", UNDETERMINED),
+        ("EVIL_BANK_KEY", "https://api.evil.com", UNDETERMINED),
+    ],
+)
+def test_a_known_owner_is_found_in_any_word_of_a_name_and_a_word_that_many_use_vetoes_nothing(name: str, root: str, expected: str) -> None:
+    assert outcome(name, root) == expected
+
+
+@pytest.mark.req("F-048")
+def test_every_known_owner_has_a_reason_and_domains_that_somebody_registered() -> None:
+    for word, owner in checks._words().known.items():
+        assert word == word.lower()
+        assert owner.reason
+        assert owner.domains
+        for domain in owner.domains:
+            assert domain in (registrable_domain(domain), registrable_domain(domain, only_icann=True))
+            assert owner.has(domain)
 
 
 HOSTED = [

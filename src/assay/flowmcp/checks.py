@@ -131,6 +131,20 @@ def read_module_lists(tree: Any, where: str = "") -> ModuleLists:
 # --- keys and domains ---------------------------------------------------------------------------------------------------------------------
 
 
+class _Owner(NamedTuple):
+    """Whose keys carry a word, and which domains are theirs."""
+
+    domains: frozenset[str]
+    suffixes: tuple[str, ...]
+    """Whole registries that only the owner gives names in, as `gov`."""
+    shared: bool
+    """Others use the word too: it clears a key for these domains, and is no ground for a veto elsewhere."""
+    reason: str
+
+    def has(self, domain: str) -> bool:
+        return domain in self.domains or any(domain.endswith(f".{suffix}") for suffix in self.suffixes)
+
+
 class _Words(NamedTuple):
     """What the words in a key's name mean; `data/owners.json` holds them."""
 
@@ -140,15 +154,18 @@ class _Words(NamedTuple):
     """They make a parameter a secret: only a secret of another company is a veto."""
     related: frozenset[str]
     """They may stand beside a brand in the name of its own domain."""
-    known: dict[str, tuple[str, ...]]
-    """Well-known brands and the registrable domains of their owners. For these no likeness counts: only those domains are theirs."""
+    known: dict[str, _Owner]
+    """Words whose owner is known. For these no likeness counts: only the owner's domains get the key."""
 
 
 @cache
 def _words() -> _Words:
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "owners.json"), "rb") as stream:
         found = parse_json(stream.read())
-    known = {brand: tuple(domains) for brand, domains in found["known"].items()}
+    known = {
+        word: _Owner(frozenset(owner["domains"]), tuple(owner.get("suffixes", ())), owner.get("shared", False), owner["reason"])
+        for word, owner in found["known"].items()
+    }
     return _Words(frozenset(found["generic"]), frozenset(found["credential"]), frozenset(found["related"]), known)
 
 
@@ -183,14 +200,19 @@ def _suffixes(kind: Any) -> list[Any]:
     return _LISTS
 
 
+def _tokens(name: str) -> list[str]:
+    """The words of a key's name that can say whose it is."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return [word for word in words if word not in _words().generic and not word.isdigit()]
+
+
 def brand_of(name: str) -> str:
     """The words of a key's name that say whose it is, joined; empty where it says nobody's.
 
     >>> brand_of("CMC_API_KEY"), brand_of("API_KEY_V2"), brand_of("coinGeckoApiKey")
     ('cmc', '', 'coingecko')
     """
-    words = [word.lower() for word in _WORDS.findall(name)]
-    return "".join(word for word in words if word not in _words().generic and not word.isdigit())
+    return "".join(_tokens(name))
 
 
 def _only_related(text: str) -> bool:
@@ -198,27 +220,52 @@ def _only_related(text: str) -> bool:
     return not text or any(text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related)
 
 
-def _owner(name: str, domain: str, aliases: Mapping[str, Iterable[str]]) -> str:
-    """Whether a server parameter belongs to a registrable domain: clean, veto, or undetermined where its name does not show it."""
-    brand = brand_of(name)
+def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
+    """The known owners that a key's name speaks of: by the whole name, by one of its words, or by words that stand next to each other."""
+    runs = {"".join(tokens[start:end]) for start in range(len(tokens)) for end in range(start + 1, len(tokens) + 1)}
+    return {word: owner for word, owner in _words().known.items() if word in runs}
+
+
+def _owner(name: str, host: str, aliases: Mapping[str, Iterable[str]]) -> tuple[str, str]:
+    """Whether a server parameter belongs to the owner of a host: clean, veto or undetermined, and why.
+
+    A veto needs a known owner: a name that speaks of nobody known may belong to anyone, also to the owner of the host.
+    """
+    domain = registrable_domain(host) or host
+    tokens = _tokens(name)
+    brand = "".join(tokens)
     if not brand:
-        return UNDETERMINED
-    owned = {*aliases.get(brand, ()), *_words().known.get(brand, ())}
-    if domain in owned:
-        return CLEAN
-    if brand in _words().known:
-        return UNDETERMINED if registrable_domain(domain, only_icann=True) in owned else VETO  # a guest on its owner's platform may be anybody
+        return UNDETERMINED, "its name does not say whose key it is"
+    if domain in aliases.get(brand, ()):
+        return CLEAN, "the list of aliases says so"
     label = re.sub(r"[^a-z0-9]", "", domain.split(".")[0])
+    owners = _owners_in(tokens)
+    if owners:
+        return _known_owner(name, domain, label, owners, whole=brand in owners)
     short, long = sorted((brand, label), key=len)
-    if len(short) >= 3 and long.startswith(short):
-        return CLEAN if _only_related(long[len(short) :]) else UNDETERMINED
-    if brand in (label, domain.replace(".", "")):
-        return CLEAN
-    letters = iter(label)
-    if brand[0] == label[:1] and 2 <= len(brand) <= 5 and all(sign in letters for sign in brand):
-        return UNDETERMINED  # an abbreviation of it, or of something else
-    secret = any(word.lower() in _words().credential for word in _WORDS.findall(name))
-    return VETO if secret else UNDETERMINED
+    if brand == domain.replace(".", "") or (len(short) >= 3 and long.startswith(short) and _only_related(long[len(short) :])) or brand == label:
+        return CLEAN, f"it is named after {domain}"
+    labels = {part for text in host.lower().split(".") for part in (text, *text.split("-"))}
+    if len(label) >= 3 and label in tokens and all(word in labels or word in _words().related for word in tokens):
+        return CLEAN, f"it is named after {host}"
+    return UNDETERMINED, f"nothing shows whether '{brand}' belongs to the owner of {domain}"
+
+
+def _known_owner(name: str, domain: str, label: str, owners: Mapping[str, _Owner], *, whole: bool) -> tuple[str, str]:
+    others = {word: owner for word, owner in owners.items() if not owner.has(domain)}
+    if not others:
+        return CLEAN, f"{domain} belongs to {next(iter(owners.values())).reason}"
+    word, owner = min(others.items(), key=lambda pair: (pair[1].shared or label.startswith(pair[0]), pair[0]))
+    theirs = f"'{word}' is {owner.reason} ({', '.join(sorted(owner.domains))})"
+    registered = registrable_domain(domain, only_icann=True) or domain
+    if len(others) < len(owners) or owner.has(registered):  # a guest on its owner's platform may be anybody
+        return UNDETERMINED, f"{theirs}, and {domain} may or may not be"
+    if owner.shared or label.startswith(word):
+        return UNDETERMINED, f"{theirs}, and nothing shows whether {domain} is"
+    secret = any(part.lower() in _words().credential for part in _WORDS.findall(name))
+    if not whole and not secret:
+        return UNDETERMINED, f"{theirs}, and the name does not say that it is a key"
+    return VETO, f"{theirs}; {domain} is not"
 
 
 def check_key_domain(schema: ToolSchema, aliases: Mapping[str, Iterable[str]] | None = None) -> Check:
@@ -240,23 +287,20 @@ def check_key_domain(schema: ToolSchema, aliases: Mapping[str, Iterable[str]] | 
     if odd or not domains or any(registrable_domain(host) is None for host in hosts):
         why = f"{odd[0]!r} can be read as two addresses" if odd else "the schema names no domain to which a key could belong"
         return Check(_KEYS, UNDETERMINED, why, evidence)
-    foreign, unclear = [], []
+    foreign, unclear = {}, {}
     for name in asked:
-        found = {_owner(name, domain, aliases or {}) for domain in domains}
-        if found == {VETO} or (VETO in found and CLEAN not in found):
-            foreign.append(name)
-        elif found != {CLEAN}:
-            unclear.append(name)
+        found = [_owner(name, host, aliases or {}) for host in hosts]
+        outcomes = {outcome for outcome, _ in found}
+        why = next((f"{name}: {reason}" for outcome, reason in found if outcome == (VETO if VETO in outcomes else UNDETERMINED)), "")
+        if VETO in outcomes and CLEAN not in outcomes:
+            foreign[name] = why
+        elif outcomes != {CLEAN}:
+            unclear[name] = why
     if foreign:
-        reason = f"{', '.join(foreign)} belongs neither to {', '.join(domains)} nor, by any alias given, to the same company"
-        return Check(_KEYS, VETO, reason, {**evidence, "foreign": foreign})
+        return Check(_KEYS, VETO, "; ".join(foreign.values()), {**evidence, "foreign": list(foreign)})
     if unclear:
-        return Check(
-            _KEYS,
-            UNDETERMINED,
-            f"{', '.join(unclear)} does not show that it belongs to {', '.join(domains)}; say so with --aliases",
-            {**evidence, "unclear": unclear},
-        )
+        reason = f"{'; '.join(unclear.values())}. If you know the owner, say so with --aliases"
+        return Check(_KEYS, UNDETERMINED, reason, {**evidence, "unclear": list(unclear)})
     return Check(_KEYS, CLEAN, f"every key belongs to {', '.join(domains)}", evidence)
 
 
