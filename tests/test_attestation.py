@@ -19,7 +19,8 @@ from assay.canon import canonical
 from assay.errors import AssayError, InputError
 from assay.pipeline import payload
 from assay.release import attestation
-from assay.release.attestation import Subject, envelope, signed_bytes, statement, subject_of, verify
+from assay.release.attestation import Subject, envelope, file_digest, statement, verify
+from assay.release.signing import signed_bytes
 from assay.reports.documents import plain
 from documents import scorecard
 
@@ -135,8 +136,6 @@ def test_an_attestation_of_nothing_or_at_no_time_is_refused() -> None:
     for subjects, now in (([], NOW), ([Subject("x", HEX)], NOW.replace(tzinfo=None)), ([Subject("x", HEX), Subject("x", "0" * 64)], NOW)):
         with pytest.raises(InputError):
             statement(decision(), subjects=subjects, now=now)
-    with pytest.raises(AssayError):
-        subject_of("-")
 
 
 def test_the_same_inputs_give_the_same_bytes() -> None:
@@ -155,12 +154,12 @@ def test_what_is_signed_is_the_type_and_the_payload_with_their_lengths() -> None
 
 def test_a_signed_attestation_holds_with_its_key_and_with_no_other(assay: Any, tmp_path: Path, keys: Path) -> None:
     (tmp_path / "runs.jsonl").write_text("evidence\n")
-    subject = subject_of(str(tmp_path / "runs.jsonl"), name="runs.jsonl")
+    subject = Subject("runs.jsonl", file_digest(str(tmp_path / "runs.jsonl")))
     assert subject.sha256 == sha256(b"evidence\n").hexdigest()
     document = decision()
     written(tmp_path / "decision.json", document)
     written(tmp_path / "a.json", envelope(made(document, subject), key=str(keys / "ours.pem")))
-    good = assay("verify-attestation", "a.json", "--key", keys / "ours.pub", "--evidence", "runs.jsonl", "--evidence", "decision.json", "--json")
+    good = assay("verify-attestation", "a.json", "--key", keys / "ours.pub", "--evidence", "runs.jsonl", "--document", "decision.json", "--json")
     assert good.code == 0, good.err
     found = good.json()
     assert (found["verified"], found["outcome"], found["verificationResult"]) == (True, "promote", "PASSED")
@@ -241,6 +240,19 @@ def test_the_key_id_is_believed_neither_way(tmp_path: Path, keys: Path) -> None:
     assert verify(written(tmp_path / "x.json", claimed), key=str(keys / "ours.pub")).checks[0].holds is False
     renamed = {**ours, "signatures": [other["signatures"][0], {"keyid": "somebody", "sig": ours["signatures"][0]["sig"]}]}
     assert verify(written(tmp_path / "x.json", renamed), key=str(keys / "ours.pub")).checks[0].holds is True
+
+
+def test_an_attestation_says_that_it_is_unsigned_signed_by_another_or_signed_once_more(tmp_path: Path, keys: Path) -> None:
+    ours, other, none = (envelope(made(), key=None if name is None else str(keys / f"{name}.pem")) for name in ("ours", "other", None))
+
+    def said(document: dict[str, Any], key: str | None = str(keys / "ours.pub")) -> str:
+        return verify(written(tmp_path / "x.json", document), key=key).checks[0].reason
+
+    assert said(none) == "the attestation is not signed"
+    assert said(none, None) == "signature not checked: the attestation is not signed"
+    assert said(ours, None) == f"signature not checked: it claims to be signed by {ours['signatures'][0]['keyid']}"
+    assert "somebody else signed it, or it was changed since" in said(other)
+    assert said({**ours, "signatures": [*other["signatures"], *ours["signatures"]]}).endswith("; other signatures that were not checked: 1")
 
 
 @pytest.mark.parametrize("name", ["rsa.pub", "ec.pub", "ours.pem", "rsa.pem"])

@@ -127,7 +127,9 @@ def test_a_missing_baseline_is_not_enough_evidence_and_names_the_near_miss(assay
     assert assay("baseline", "list", "--dir", "nowhere", "--json").json()["baselines"] == []
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "a b", "-x", "x@2", "a\\b", "con", "x" * 101, "runs.jsonl", "x\n", "ä", "x."])
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "", ".hidden", "a b", "-x", "x@2", "a\\b", "con", "x" * 101, "runs.jsonl", "prod.json", "prod.v2", "x\n", "ä", "x."]
+)
 def test_a_name_is_plain(assay: Any, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
         check_name(name)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import threading
+from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -112,11 +116,130 @@ def test_a_decision_is_attested_and_the_attestation_verified(assay: Any, files: 
     for candidate, code in (("better.jsonl", 0), ("worse.jsonl", 1)):
         done = assay("gate", candidate, "--baseline", "base.jsonl", "--attest", "d.intoto.json", "--sign", "key.pem", "--now", "2026-11-15T10:00:00Z")
         assert done.code == code
-        checked = assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", candidate, "--evidence", "base.jsonl", "--json")
+        checked = assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", candidate, "--json")
         assert checked.code == code
         assert checked.json()["outcome"] == ("promote" if code == 0 else "reject")
     (files / "better.jsonl").write_text((files / "worse.jsonl").read_text() + "\n")
     assert assay("verify-attestation", "d.intoto.json", "--key", "key.pub", "--evidence", "better.jsonl").code == 1
+
+
+def attested(assay: Any, folder: Path, *candidate: str, baseline: str = "base.jsonl", **how: Any) -> dict[str, Any]:
+    """The payload of the unsigned attestation of a decision that promotes."""
+    done = assay("gate", *candidate, "--baseline", baseline, "--attest", "d.intoto.json", **how)
+    assert done.code == 0, done.err
+    assert verified(assay) == 0
+    return json.loads(b64decode(json.loads((folder / "d.intoto.json").read_text())["payload"]))  # type: ignore[no-any-return]
+
+
+def verified(assay: Any, *evidence: str) -> int:
+    return assay("verify-attestation", "d.intoto.json", "--unsigned", *(part for file in evidence for part in ("--evidence", file))).code  # type: ignore[no-any-return]
+
+
+def test_an_attestation_vouches_for_the_whole_candidate_and_for_nothing_else(assay: Any, files: Path) -> None:
+    lines = (files / "better.jsonl").read_text().splitlines(keepends=True)
+    (files / "one.jsonl").write_text("".join(lines[:20]))
+    (files / "two.jsonl").write_text("".join(lines[20:]))
+    (files / "empty.jsonl").write_text("")
+    found = attested(assay, files, "one.jsonl", "two.jsonl")
+    assert [one["name"] for one in found["subject"]] == ["one.jsonl", "two.jsonl"]
+    assert [one["name"] for one in found["predicate"]["assay:baseline"]] == ["base.jsonl"]
+    assert verified(assay, "two.jsonl", "one.jsonl") == 0
+    others = ("base.jsonl", "better.jsonl", "worse.jsonl", "empty.jsonl", "one.jsonl", "d.intoto.json")
+    for wrong in (*((one,) for one in others), ("one.jsonl", "one.jsonl"), *(("one.jsonl", "two.jsonl", one) for one in others)):
+        assert verified(assay, *wrong) == 1, wrong
+    said = assay("verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "base.jsonl").out
+    assert "base.jsonl is the baseline base.jsonl, with which the candidate was compared; it is not the candidate" in said
+    assert "the candidate also consists of one.jsonl, two.jsonl" in said
+
+
+def test_an_empty_file_is_not_attested(assay: Any, files: Path) -> None:
+    (files / "empty.jsonl").write_text("")
+    done = assay("gate", "better.jsonl", "empty.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json")
+    assert (done.code, (files / "d.intoto.json").exists()) == (3, False)
+
+
+def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files: Path) -> None:
+    text = (files / "better.jsonl").read_text()
+    expected = [{"name": "<stdin>", "digest": {"sha256": sha256(text.encode()).hexdigest()}}]
+    assert attested(assay, files, "-", stdin=text)["subject"] == expected
+    assert verified(assay, "better.jsonl") == 0
+    assert verified(assay, "base.jsonl") == 1
+    os.mkfifo(files / "pipe")
+    for candidate, baseline, piped in (("./pipe", "base.jsonl", "better.jsonl"), ("better.jsonl", "./pipe", "base.jsonl")):
+        writer = threading.Thread(target=(files / "pipe").write_text, args=((files / piped).read_text(),))
+        writer.start()
+        attested(assay, files, candidate, baseline=baseline)
+        writer.join()
+        assert (verified(assay, "better.jsonl"), verified(assay, "base.jsonl")) == (0, 1)
+
+
+def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay import deciding
+    from assay.cli.main import run as command
+
+    monkeypatch.chdir(files)
+    judged = sha256((files / "better.jsonl").read_bytes()).hexdigest()
+    real = deciding.decide
+
+    def swapping(*args: Any, **options: Any) -> Any:
+        (files / "better.jsonl").write_text((files / "worse.jsonl").read_text())
+        (files / "base.jsonl").write_text("")
+        return real(*args, **options)
+
+    monkeypatch.setattr(deciding, "decide", swapping)
+    assert command(["gate", "better.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json"]) == 0
+    found = json.loads(b64decode(json.loads((files / "d.intoto.json").read_text())["payload"]))
+    assert found["subject"][0]["digest"]["sha256"] == judged
+    assert command(["verify-attestation", "d.intoto.json", "--unsigned", "--evidence", "better.jsonl"]) == 1
+
+
+def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(assay: Any, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.cli import gate_sides
+    from assay.cli.main import run as command
+
+    assert assay("baseline", "set", "production", "base.jsonl").code == 0
+    found = attested(assay, files, "better.jsonl", baseline="production")
+    assert [one["name"] for one in found["predicate"]["assay:baseline"]] == ["production@1"]
+    monkeypatch.chdir(files)
+    real = gate_sides.find_named
+
+    def swapping(*args: Any) -> Any:
+        stored = real(*args)
+        Path(stored.stored.path).write_text((files / "worse.jsonl").read_text())
+        return stored
+
+    monkeypatch.setattr(gate_sides, "find_named", swapping)
+    assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
+
+
+def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(assay: Any, files: Path) -> None:
+    predicate = attested(assay, files, "better.jsonl")["predicate"]
+    assert predicate["policy"]["uri"] == "assay:policy/release@1"
+    assert predicate["assay:gradedBy"]["policy"] == ["workflow@1"]
+    assert predicate["assay:gradedBy"]["policy_digest"][0].startswith("sha256:")
+    assert predicate["assay:terms"] == {}
+    done = assay("gate", "better.jsonl", "--baseline", "base.jsonl", "--quarantine", "s-0003", "--attest", "d.intoto.json")
+    assert done.code == 0, done.err
+    assert "NOTE quarantined: ['s-0003']" in assay("verify-attestation", "d.intoto.json", "--unsigned").out
+
+
+# --- names and files ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_file_or_folder_with_the_name_of_a_baseline_is_not_taken_for_it(assay: Any, files: Path, kind: str) -> None:
+    if kind == "file":
+        (files / "production").write_text((files / "worse.jsonl").read_text())
+    else:
+        (files / "production").mkdir()
+    absent = assay("gate", "better.jsonl", "--baseline", "production", "--json")
+    assert (absent.code, json.loads(absent.err)["error"]["code"]) == (4, "REL-005")
+    assert "write ./production" in absent.err
+    assert assay("baseline", "set", "production", "base.jsonl").code == 0
+    found = assay("gate", "unclear.jsonl", "--baseline", "production", "--json")
+    assert (found.code, found.json()["baseline"]["name"]) == (1, "baseline production@1")
+    assert assay("gate", "better.jsonl", "--baseline", "production", "--baseline", "base.jsonl").code == 2
+    assert assay("gate", "better.jsonl", "--baseline", "./production").code == (0 if kind == "file" else 3)
 
 
 # --- grades as input ----------------------------------------------------------------------------------------------------------------------

@@ -97,8 +97,9 @@ def test_a_name_in_neither_place_names_both_and_the_near_miss(here: Run, tmp_pat
     assert (done.code, done.out, said["code"]) == (4, "", "REL-005")
     assert "neither in the folder .assay/baselines nor in the project 'default' of " in said["message"]
     assert "Did you mean 'production'?" in said["message"]
-    for name in ("production@1", "sha256:" + "0" * 64, newest(ledger_url, "run"), "../production", "x" * 300):
+    for name in ("production@1", "sha256:" + "0" * 64, newest(ledger_url, "run"), "x" * 300):
         assert here(*GATE, "--baseline", name, "--store", ledger_url).code == 4, name
+    assert here(*GATE, "--baseline", "../production", "--store", ledger_url).code == 3, "a path, and no file is there"
     without = here(*GATE, "--baseline", "production")
     assert (without.code, "ledger" in without.err) == (4, False)
     with open_ledger(ledger_url) as ledger:

@@ -137,13 +137,32 @@ def _whole(path: str) -> bytes:
     return data
 
 
-def stream_documents(path: str) -> Iterator[Document | Unread]:
+class _Hashed:
+    """A stream that hashes every byte as it is read."""
+
+    def __init__(self, stream: IO[bytes], digest: Any) -> None:
+        self._stream, self._update = stream, digest.update
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._update(data)
+        return data
+
+    def readline(self, size: int = -1) -> bytes:
+        data = self._stream.readline(size)
+        self._update(data)
+        return data
+
+
+def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:
     """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a .jsonl file one on each line.
 
-    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on. Memory stays at one line.
+    A line that is no JSON comes out as `Unread`, so that the caller decides whether to go on. Memory stays at one line. `digest` is a hash from `hashlib`
+    that takes every byte in this same read, so that it names what was read, whatever happens to the file afterwards.
     """
     name = "<stdin>" if path == "-" else path
-    with open_input(path) as stream:
+    with open_input(path) as opened:
+        stream: Any = opened if digest is None else _Hashed(opened, digest)
         if path.endswith((".jsonl", ".ndjson")):
             yield from _lines(stream, name)
             return

@@ -95,3 +95,15 @@ def identifier_fault(name: object) -> str | None:
         if not sign.isascii():
             return f"holds {sign!r} (U+{ord(sign):04X} {unicode_name(sign, 'unnamed')}); names are plain ASCII, so that none can pose as another"
     return f"is {name!r}; a name starts with a letter or digit and holds letters, digits, spaces and _ . - /"
+
+
+_PATH = re.compile(r"-|\.{1,2}|.*[/\\].*|.*\.[A-Za-z][A-Za-z0-9]*", re.DOTALL)
+
+
+def is_path(text: str) -> bool:
+    """Whether somebody who writes this means a file: it has a slash or an extension, or is `-`. Anything else is a name, whatever lies in the working folder.
+
+    >>> [is_path(text) for text in ("prod.jsonl", "./production", "runs/a", "-", "production", "production@2", "release-2.1")]
+    [True, True, True, True, False, False, False]
+    """
+    return _PATH.fullmatch(text) is not None

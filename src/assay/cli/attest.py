@@ -13,17 +13,18 @@ def run(verb: str, argv: list[str]) -> int:
     """Check one attestation."""
     made = opt.parser(
         verb,
-        "Check an attestation: its form, its signature, the digests of the files it speaks of, and that it says passed. Exit 0 only if all of it holds.",
+        "Check an attestation: its form, its signature, whether these files are the candidate, and that it passed. Exit 0 only if all of it holds.",
         "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
     )
     made.add_argument("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it")
     made.add_argument("--key", metavar="PUB", help="the Ed25519 public key that must have signed it, in PEM form")
     made.add_argument("--unsigned", action="store_true", help="accept that the signature is not checked; without --key nothing else exits 0")
-    made.add_argument("--evidence", metavar="FILE", action="append", default=[], help="a file that the attestation must name by its digest; may be repeated")
+    made.add_argument("--evidence", metavar="FILE", action="append", default=[], help="the candidate's file, byte for byte; repeat it for each of them")
+    made.add_argument("--document", metavar="FILE", help="the decision that must be the attested one, as `assay gate -o decision.json` writes it")
     options = made.parse_args(argv)
     if options.key and options.unsigned:
         raise UsageError("CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out.")
-    found = verify(options.file, key=options.key, evidence=options.evidence)
+    found = verify(options.file, key=options.key, evidence=options.evidence, document=options.document)
     unchecked = not options.key and not options.unsigned
     if options.json:
         opt.print_json(_document(found, verified=found.holds and not unchecked))
@@ -43,7 +44,10 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
         "outcome": predicate.outcome,
         "timeVerified": predicate.time_verified,
         "subjects": [{"name": one.name, "sha256": one.digest.sha256} for one in found.statement.subject],
+        "baseline": [{"name": one.name, "sha256": one.digest.sha256} for one in predicate.baseline],
         "policy": {"uri": predicate.policy.uri, "sha256": predicate.policy.digest.sha256},
+        "gradedBy": predicate.graded_by,
+        "terms": predicate.terms,
         "result": {"schema": predicate.result.schema, "sha256": predicate.result.digest.sha256},
         **{name: versions.get(name) if isinstance(versions, dict) else None for name in ("scoringSystem", "gradingSystem")},
     }
@@ -59,6 +63,12 @@ def _say(found: Verified, *, unchecked: bool) -> None:
     predicate = found.statement.predicate
     for one in found.statement.subject:
         out.write(f"  subject {printable(one.name)} sha256:{one.digest.sha256}\n")
-    out.write(f"  {printable(predicate.policy.uri)} · {printable(predicate.time_verified)}\n")
+    for one in predicate.baseline:
+        out.write(f"  compared with {printable(one.name)} sha256:{one.digest.sha256}\n")
+    for name, value in predicate.terms.items():
+        out.write(f"  NOTE {printable(f'{name}: {value}')}\n")
+    graded_by = [str(one) for name in ("profile", "rubric", "policy") for one in predicate.graded_by.get(name, []) if one]
+    policies = " · ".join((predicate.policy.uri, *graded_by))
+    out.write(f"  {printable(policies)} · {printable(predicate.time_verified)}\n")
     if unchecked:
         out.write("Give the public key with --key, or accept an unchecked signature with --unsigned.\n")

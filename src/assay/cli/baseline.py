@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from assay.cli.keeping import Store
     from assay.cli.named import Found
     from assay.cli.stream import Choice
+    from assay.release.attestation import Subject
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
 
@@ -88,8 +91,8 @@ def _set(argv: list[str]) -> int:
     add_store(made)
     options = made.parse_args(argv)
     stored_baselines.check_name(options.name)
-    if "-" in options.files:
-        raise UsageError("CLI-001", "a baseline is not stored from standard input.", fix="Name its files.")
+    if pipe := next((path for path in options.files if path == "-" or (os.path.exists(path) and not os.path.isfile(path))), None):
+        raise UsageError("CLI-001", f"a baseline is stored from files, and {pipe!r} can't be read twice.", fix="Name its files.")
     now = opt.moment(options.now) or datetime.now(UTC)
     with storing(options) as store:
         exam = _exam(options, now, store)
@@ -102,14 +105,19 @@ def _set(argv: list[str]) -> int:
 
 
 def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> Stored:
-    side = _kept_side(options, now, ledger) if ledger is not None else read_side(options.files, choice_for(options).grader(), name=f"baseline {options.name}")
+    read: list[Subject] = []
+    name = f"baseline {options.name}"
+    side = _kept_side(options, now, ledger, read) if ledger is not None else read_side(options.files, choice_for(options).grader(), name=name, read=read)
 
     def write(stream: IO[bytes]) -> None:
-        for path in options.files:
-            for document in stream_documents(path):
+        for path, before in zip(options.files, read, strict=True):
+            again = sha256()
+            for document in stream_documents(path, digest=again):
                 if isinstance(document, Unread):  # it could be read a moment ago
                     raise InputError(document.fault.code, document.fault.message, where=path)
                 stream.write(encode(document.tree) + b"\n")
+            if again.hexdigest() != before.sha256:
+                raise InputError("FIL-001", "changed while it was read.", where=path, fix="Store the baseline again.")
 
     facts = {
         "runs": side.runs,
@@ -122,14 +130,14 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
 
-def _kept_side(options: argparse.Namespace, now: datetime, ledger: Store) -> Side:
+def _kept_side(options: argparse.Namespace, now: datetime, ledger: Store, read: list[Subject]) -> Side:
     """The side, once a baseline of that name is in the ledger too, in the form that the API gives it."""
     from assay.cli.keeping import Sides, dated
     from assay.server.keeping import baseline_draft, baseline_record
 
     choice = dated(choice_for(options))
     sides = Sides(ledger, choice)
-    side = read_side(options.files, choice.grader(), name=f"baseline {options.name}", kept=sides)
+    side = read_side(options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read)
     if sides.kept[0].bare:
         raise InputError("REL-008", "a baseline in a ledger is made of runs or scorecards, and grades came without them.", where=", ".join(options.files))
     ledger.put([baseline_draft(baseline_record(options.name, sides.kept[0], now=now))])

@@ -10,6 +10,7 @@ from assay.cli.baseline import LOOK, VERSIONS, add_choices, choice_for, make_par
 from assay.cli.gate_sides import read_named, read_side
 from assay.cli.ledger import add_store, looking
 from assay.errors import ExitCode, printable
+from assay.registry import is_path
 from assay.release.decision import comparison_shown
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
@@ -58,7 +59,7 @@ def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any
     grader = choice_for(options).grader()
     rules = make_release_rules(opt.shelf_of(options).release_policy(options.policy))
     before = read_named(options.name, grader, folder=options.dir, kept=kept)
-    if len(options.others) == 1 and not options.others[0].endswith((".json", ".jsonl", ".ndjson")):
+    if len(options.others) == 1 and not is_path(options.others[0]):
         after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
     else:
         after = read_side(options.others, grader, name=", ".join(options.others))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from assay.cli import exam as common
@@ -16,6 +17,8 @@ from assay.exams.document import Outcome, check_result, read_result
 from assay.exams.gate import decide, gate_document
 from assay.exams.marking import Marking
 from assay.files import Document, atomic_write, read_json
+from assay.registry import is_path
+from assay.release.baseline import changed
 from assay.reports import junit
 
 if TYPE_CHECKING:
@@ -51,18 +54,18 @@ def gate(argv: list[str]) -> int:
 
 def _baseline(options: argparse.Namespace, store: Store | None) -> Document:
     """The baseline: a file, or a graded exam that is stored under a name."""
-    named = not options.baseline.endswith(".json")
-    if os.path.exists(options.baseline):
-        return read_json(options.baseline)
-    try:
-        if named:
+    message, where, extra = "there is no such baseline.", options.baseline, ""
+    if not is_path(options.baseline):
+        try:
             return _named(options, store)
-        message, where = "there is no such baseline.", options.baseline
-    except NotEnoughEvidence as error:
-        if error.code != "REL-005":
-            raise
-        message, where = error.message, error.where
-    fix = "Grade the production tutor on the regression set, and keep that result as the baseline: `assay baseline set NAME RESULT.json`."
+        except NotEnoughEvidence as error:
+            if error.code != "REL-005":
+                raise
+            message, where = error.message, error.where
+            extra = f"To read the file of that name, write ./{options.baseline}. " if os.path.lexists(options.baseline) else ""
+    elif os.path.exists(options.baseline):
+        return read_json(options.baseline)
+    fix = f"{extra}Grade the production tutor on the regression set, and keep that result as the baseline: `assay baseline set NAME RESULT.json`."
     raise NotEnoughEvidence("EXM-014", message, where=where, fix=fix)
 
 
@@ -71,7 +74,10 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     if found.kind != "exam":
         raise InputError("EXM-010", f"the baseline {found.name} holds runs, and is no graded exam.", where=found.path, fix="Use `assay gate`.")
     if kept is None or store is None:
-        return read_json(found.path)
+        document = read_json(found.path)
+        if sha256(document.source or b"").hexdigest() != found.record["evidence_digest"]:  # of the bytes that count: a file can be swapped after it was found
+            raise changed(found.path, "the evidence is not what was stored")
+        return document
     from assay.store.baselines import evidence_of_baseline
 
     items = list(evidence_of_baseline(store.ledger, kept, kinds=("exam",), project=store.project))

@@ -100,8 +100,10 @@ def _decide(options: argparse.Namespace, rules: ReleaseRules, grader: Grader, *,
     from assay.cli.gate_sides import read_baseline, read_side
     from assay.deciding import Terms, decide, declared
 
-    candidate = read_side(options.files, grader, name="candidate", kept=kept)
-    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=opt.moment(options.now), kept=kept)
+    options.judged, options.compared = [], []
+    now = opt.moment(options.now)
+    candidate = read_side(options.files, grader, name="candidate", kept=kept, read=options.judged)
+    baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept, read=options.compared)
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
     if not options.allow_unpaired and (options.charts or any(path.endswith(".html") for path in options.output)):
         from assay.cli.gate_show import pairs_of
@@ -181,17 +183,10 @@ def _step_summary(text: str) -> None:
 def _attest(options: argparse.Namespace, document: dict[str, Any]) -> None:
     from datetime import UTC, datetime
 
-    from assay.release.attestation import envelope, statement, subject_of
+    from assay.release.attestation import envelope, statement
 
     now = opt.moment(options.now) or datetime.now(UTC)
-    files = [path for path in (*options.files, *options.baseline) if path != "-"]
-    made = statement(document, subjects=[subject_of(path) for path in files if _is_file(path)], now=now)
+    made = statement(document, subjects=options.judged, baseline=options.compared, now=now)
     wrapped = envelope(made, key=options.sign)
     with atomic_write(options.attest) as stream:
         stream.write(pretty(wrapped))
-
-
-def _is_file(path: str) -> bool:
-    import os
-
-    return os.path.isfile(path)

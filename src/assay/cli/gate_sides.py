@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
-import os
+from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from assay.canon import digest
+from assay.cli.named import find_named
 from assay.deciding import side_of
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.files import stream_documents
+from assay.registry import is_path
+from assay.release.attestation import Subject
+from assay.release.baseline import changed, check_age
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from assay.cli.keeping import Looked
+    from assay.files import Document, Unread
     from assay.pipeline import Grader
     from assay.release.baseline import Stored
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 
 
-def read_side(paths: Sequence[str], grader: Grader, *, name: str, kept: Looked | None = None) -> Side:
-    """One side of a comparison, from its files. A line that cannot be read stops everything: what it held is not known. `kept` is told what it rests on."""
-    documents, where = chain.from_iterable(map(stream_documents, paths)), ", ".join(paths)
+def read_side(paths: Sequence[str], grader: Grader, *, name: str, kept: Looked | None = None, read: list[Subject] | None = None) -> Side:
+    """One side of a comparison, from its files. A line that cannot be read stops everything: what it held is not known. `kept` is told what it rests on,
+    and `read` takes each file with the digest of the bytes that this side was made of.
+    """
+    documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
     return side_of(documents, grader, name=name, where=where) if kept is None else kept.read(documents, grader, name=name, where=where)
 
 
-def read_baseline(paths: Sequence[str], grader: Grader, *, folder: str, rules: ReleaseRules, now: datetime | None, kept: Looked | None = None) -> Side:
+def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread]:
+    if read is None:
+        yield from stream_documents(path)
+        return
+    own = sha256()
+    yield from stream_documents(path, digest=own)
+    read.append(Subject("<stdin>" if path == "-" else path, own.hexdigest()))
+
+
+def read_baseline(
+    paths: Sequence[str],
+    grader: Grader,
+    *,
+    folder: str,
+    rules: ReleaseRules,
+    now: datetime | None,
+    kept: Looked | None = None,
+    read: list[Subject] | None = None,
+) -> Side:
     """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that is not in the folder may be in the ledger."""
-    if len(paths) == 1 and not os.path.exists(paths[0]) and not paths[0].endswith((".json", ".jsonl", ".ndjson")):
-        from assay.release.baseline import check_age
+    names = [path for path in paths if not is_path(path)]
+    if names and len(paths) > 1:
+        raise UsageError(
+            "CLI-001",
+            f"{names[0]!r} names a stored baseline, and it is one of several.",
+            fix=f"Give one name, or files only; a file of that name is ./{names[0]}.",
+        )
+    if names:
+        return read_named(paths[0], grader, folder=folder, kept=kept, read=read, check=lambda stored: check_age(stored, rules, now=now))
+    return read_side(paths, grader, name="baseline", kept=kept, read=read)
 
-        return read_named(paths[0], grader, folder=folder, kept=kept, check=lambda stored: check_age(stored, rules, now=now))
-    return read_side(paths, grader, name="baseline", kept=kept)
 
-
-def read_named(name: str, grader: Grader, *, folder: str, kept: Looked | None = None, check: Callable[[Stored], None] | None = None) -> Side:
+def read_named(
+    name: str, grader: Grader, *, folder: str, kept: Looked | None = None, check: Callable[[Stored], None] | None = None, read: list[Subject] | None = None
+) -> Side:
     """The side that a stored baseline is, by its name; `check` may refuse it before it is read."""
-    from assay.cli.named import find_named
-
     stored, in_ledger = find_named(folder, name, None if kept is None else kept.store)
     if stored.kind != "runs":
         raise InputError("REL-002", f"the baseline {stored.name} is a graded exam, and has no runs to pair.", where=stored.path, fix="Use `assay exam gate`.")
@@ -48,12 +77,13 @@ def read_named(name: str, grader: Grader, *, folder: str, kept: Looked | None = 
         check(stored)
     label = f"baseline {stored.name}"
     if kept is not None and in_ledger is not None:
+        if read is not None:
+            read.append(Subject(stored.name, in_ledger.digest.removeprefix("sha256:")))
         return kept.read_baseline(in_ledger, grader, name=label)
-    return read_side([stored.path], grader, name=label, kept=kept)
-
-
-def content_digest(paths: Sequence[str]) -> str:
-    """What a set of files holds."""
-    from assay.release.attestation import file_digest
-
-    return digest(sorted(file_digest(path) for path in paths))
+    own: list[Subject] = []
+    side = read_side([stored.path], grader, name=label, kept=kept, read=own)
+    if own[0].sha256 != stored.record["evidence_digest"]:  # again, of the bytes that count: a file can be swapped after it was found
+        raise changed(stored.path, "the evidence is not what was stored")
+    if read is not None:
+        read.append(Subject(stored.name, own[0].sha256))
+    return side

@@ -1,15 +1,14 @@
-"""A decision or a set of grades as an in-toto statement that others can check: what was judged, by which policy, with which result.
+"""A decision or a set of grades as an in-toto statement that others can check: what was judged, by which policies, with which result.
 
-The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or not at all. Making one believes nothing: the result is
-read off the parts of the document, and a document whose parts disagree is refused. Checking one believes even less: a key chosen by the checker is the
-only thing that vouches, the key id in the file is a hint, and no field of the file chooses the algorithm. Signing needs `pip install 'assay[sign]'`.
+The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or not at all (see `signing`). The subject is the candidate
+and nothing else: the baseline is named apart, as what the candidate was compared with. Making one believes nothing: the result is read off the parts of the
+document, and a document whose parts disagree is refused. Checking one believes even less: only a key chosen by the checker vouches for it.
 """
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,14 +18,14 @@ from urllib.parse import quote
 from msgspec import Meta, Struct, field
 
 from assay.canon import canonical, digest
-from assay.errors import Fault, InputError, UsageError
+from assay.errors import Fault, InputError
 from assay.files import Document, json_fault, open_input, parse_json, read_json
 from assay.records.grade import GRADES_SCHEMA
 from assay.records.reading import read_record
+from assay.release.signing import PAYLOAD_TYPE, Signature, check_signatures, decoded, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/verification_summary/v1"
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
 DECISION_SCHEMA = "assay.decision/1"
 VERIFIER = "pkg:generic/assay"
 PASSED, FAILED = "PASSED", "FAILED"
@@ -38,17 +37,13 @@ _CODE = "REL-007"
 
 
 class Subject(NamedTuple):
-    """A file that was judged."""
+    """A file that was judged, or a baseline: its name, and the SHA-256 of the bytes that were read."""
 
     name: str
     sha256: str
 
 
-def subject_of(path: str, *, name: str | None = None) -> Subject:
-    """A file and the digest of its bytes. Standard input has no name that another could check."""
-    if path == "-":
-        raise UsageError("CLI-001", "standard input cannot be attested.", fix="Name the file.")
-    return Subject(name or path, file_digest(path))
+EMPTY = sha256(b"").hexdigest()
 
 
 def file_digest(path: str) -> str:
@@ -63,11 +58,11 @@ def file_digest(path: str) -> str:
 # --- making -------------------------------------------------------------------------------------------------------------------------------
 
 
-def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: datetime) -> dict[str, Any]:
+def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: datetime, baseline: Sequence[Subject] = ()) -> dict[str, Any]:
     """The in-toto statement of a decision (`assay.decision/1`) or of grades (`assay.grades/1`).
 
-    `subjects` are the files that were judged, `now` is when. The result is PASSED only where every part of the document says so; a document that
-    contradicts itself, or names no policy with its digest, is refused.
+    `subjects` are the files that were judged, `baseline` what they were compared with, `now` is when. The result is PASSED only where every part of the
+    document says so; a document that contradicts itself, or names no policy with its digest, is refused.
 
     >>> from datetime import datetime, UTC
     >>> made = statement({"schema": "assay.decision/1", "outcome": "hold", "rules": [{"id": "score_non_inferiority", "holds": None}],
@@ -83,11 +78,13 @@ def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: 
         raise InputError(_CODE, "a time without its zone says nothing.", fix="Pass an aware datetime.")
     if len({one.name for one in subjects}) != len(subjects):
         raise InputError(_CODE, "two of the files that were judged have one name.")
+    if empty := next((one.name for one in subjects if one.sha256 == EMPTY), None):
+        raise InputError(_CODE, "is empty, so there is nothing in it to attest.", where=empty, fix="Leave it out, or find out what it should hold.")
     facts = _facts(document)
     result = OUTCOMES[facts.outcome]
     return {
         "_type": STATEMENT_TYPE,
-        "subject": [{"name": one.name, "digest": {"sha256": one.sha256}} for one in subjects],
+        "subject": list(map(_resource, subjects)),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
             "verifier": {"id": VERIFIER, "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading}},
@@ -103,9 +100,16 @@ def statement(document: Mapping[str, Any], *, subjects: Sequence[Subject], now: 
             # We verify no level of SLSA: a name of our own says so, as the specification allows.
             "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
             "assay:outcome": facts.outcome,
+            "assay:baseline": list(map(_resource, baseline)),
+            "assay:gradedBy": facts.graded_by,
+            "assay:terms": facts.terms,
             "assay:result": {"schema": facts.schema, "digest": {"sha256": digest(document).removeprefix("sha256:")}},
         },
     }
+
+
+def _resource(one: Subject) -> dict[str, Any]:
+    return {"name": one.name, "digest": {"sha256": one.sha256}}
 
 
 class _Facts(NamedTuple):
@@ -115,6 +119,8 @@ class _Facts(NamedTuple):
     digests: dict[str, str]
     scoring: str
     grading: str
+    graded_by: dict[str, Any]
+    terms: dict[str, Any]
 
 
 def _facts(document: Mapping[str, Any]) -> _Facts:
@@ -136,7 +142,18 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
     if not all(isinstance(text, str) and text for text in texts) or "policy" not in digests:
         raise InputError("REL-008", "the document does not say under which policy and systems it was made, with the policy's digest.")
     policy, scoring, grading = map(str, texts)
-    return _Facts(str(schema), outcome, policy, digests, scoring, grading)
+    graded_by = dict((document.get("fingerprint") or {}).get("fields") or {})
+    return _Facts(str(schema), outcome, policy, digests, scoring, grading, graded_by, _terms(document))
+
+
+def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What was agreed to that makes a decision easier: whoever relies on it must see that without opening the decision."""
+    found = {
+        "unpaired": document.get("paired") is False,
+        "quarantined": (document.get("missing") or {}).get("quarantined") or [],
+        "plan_changed": (document.get("plan") or {}).get("changed") or [],
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _decided(document: Mapping[str, Any]) -> str:
@@ -159,78 +176,11 @@ def _digests(tree: Any, name: str = "") -> list[tuple[str, str]]:
 def envelope(statement: Mapping[str, Any], *, key: str | None) -> dict[str, Any]:
     """The DSSE envelope of a statement, signed with the Ed25519 private key in the PEM file `key`; None leaves it unsigned."""
     payload = canonical(dict(statement))
-    signatures = []
-    if key is not None:
-        private = _private_key(key)
-        signatures = [{"keyid": _key_id(private.public_key()), "sig": b64encode(private.sign(signed_bytes(payload))).decode()}]
+    signatures = [] if key is None else [sign(payload, key)]
     return {"payload": b64encode(payload).decode(), "payloadType": PAYLOAD_TYPE, "signatures": signatures}
 
 
-def signed_bytes(payload: bytes, *, payload_type: str = PAYLOAD_TYPE) -> bytes:
-    """What a DSSE signature is made over: type and payload, each with its length, so that neither can pass for a part of the other.
-
-    >>> signed_bytes(b"hi", payload_type="t")
-    b'DSSEv1 1 t 2 hi'
-    """
-    kind = payload_type.encode()
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-
-
-# --- keys ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def _crypto() -> Any:
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise UsageError("CLI-001", "signatures need the package cryptography.", fix="Run: pip install 'assay[sign]'") from None
-    return serialization, ed25519
-
-
-def _pem(path: str) -> bytes:
-    with open_input(path) as stream:
-        return stream.read(64 * 1024)
-
-
-def _private_key(path: str) -> Any:
-    serialization, ed25519 = _crypto()
-    try:
-        key = serialization.load_pem_private_key(_pem(path), password=None)
-    except (ValueError, TypeError) as error:
-        raise InputError(_CODE, f"holds no private key in PEM form: {error}.", where=path, fix="openssl genpkey -algorithm ed25519 makes one.") from None
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 signs here.", where=path)
-    return key
-
-
-def _public_key(path: str) -> Any:
-    serialization, ed25519 = _crypto()
-    data = _pem(path)
-    if b"PRIVATE KEY" in data:
-        raise InputError(_CODE, "is a private key.", where=path, fix="Give the public one: openssl pkey -in KEY -pubout")
-    try:
-        key = serialization.load_pem_public_key(data)
-    except (ValueError, TypeError) as error:
-        raise InputError(_CODE, f"holds no public key in PEM form: {error}.", where=path) from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise InputError(_CODE, f"is a key of another kind ({type(key).__name__}); only Ed25519 is accepted here.", where=path)
-    return key
-
-
-def _key_id(public: Any) -> str:
-    serialization, _ = _crypto()
-    return "sha256:" + sha256(public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).hexdigest()
-
-
 # --- checking -----------------------------------------------------------------------------------------------------------------------------
-
-
-class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One signature. The key id is a hint that nothing rests on."""
-
-    sig: str
-    keyid: str = ""
 
 
 class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -268,6 +218,9 @@ class Predicate(Struct, frozen=True, kw_only=True):
     outcome: str = field(name="assay:outcome")
     result: _Result = field(name="assay:result")
     inputs: list[_Resource] = field(name="inputAttestations", default_factory=list)
+    baseline: list[_Resource] = field(name="assay:baseline", default_factory=list)
+    graded_by: dict[str, Any] = field(name="assay:gradedBy", default_factory=dict)
+    terms: dict[str, Any] = field(name="assay:terms", default_factory=dict)
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -299,15 +252,15 @@ class Verified(NamedTuple):
         return all(check.holds is not False for check in self.checks)
 
 
-def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = ()) -> Verified:
-    """Check an attestation file: its form, its signature if a public key is given, the digests of the files in `evidence`, and that it agrees with itself.
+def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = (), document: str | None = None) -> Verified:
+    """Check an attestation file: its form, its signature if a public key is given, and that it agrees with itself. `evidence` must be the candidate's files,
+    all of them and no others; `document` the decision or the grades that were attested.
 
     A file that is no attestation raises `InputError`; everything else is a check that holds or does not.
     """
-    document = read_json(path)
-    wrapped = read_record(document, Envelope, _CODE)
-    payload = _decoded(wrapped.payload, "payload", path)
-    checks = [_signature_check(wrapped, payload, key, path)]
+    wrapped = read_record(read_json(path), Envelope, _CODE)
+    payload = decoded(wrapped.payload, "payload", path)
+    checks = [Check("signature", *check_signatures(wrapped.signatures, payload, key, path))]
     try:
         tree = parse_json(payload)
     except ValueError as error:
@@ -320,38 +273,12 @@ def verify(path: str, *, key: str | None = None, evidence: Sequence[str] = ()) -
     if len(set(names)) != len(names) or "" in names:
         raise InputError(_CODE, "a subject stands twice, or has no name.", where=path)
     checks.append(_agreement_check(found.predicate))
-    checks += [_evidence_check(name, found) for name in evidence]
+    checks += _evidence_checks(evidence, found)
+    if document is not None:
+        checks.append(_result_check(document, found))
     result = found.predicate.verification_result
     checks.append(Check("result", result == PASSED, f"the verification result is {result}, the outcome {found.predicate.outcome}"))
     return Verified(found, tuple(checks))
-
-
-def _decoded(text: str, what: str, where: str) -> bytes:
-    """Base64, in its one canonical spelling: signs that a lenient reader skips could hide a second meaning."""
-    try:
-        data = b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        data = None
-    if data is None or b64encode(data).decode() != text:
-        raise InputError(_CODE, f"the {what} is not base64.", where=where)
-    return data
-
-
-def _signature_check(wrapped: Envelope, payload: bytes, key: str | None, where: str) -> Check:
-    if key is None:
-        return Check("signature", None, "signature not checked")
-    public = _public_key(key)
-    if not wrapped.signatures:
-        return Check("signature", False, "the attestation is not signed")
-    from cryptography.exceptions import InvalidSignature  # an extra; `_public_key` has said so where it is missing
-
-    for one in wrapped.signatures:
-        try:
-            public.verify(_decoded(one.sig, "signature", where), signed_bytes(payload))
-        except InvalidSignature:
-            continue
-        return Check("signature", True, f"signed with the key {_key_id(public)}")
-    return Check("signature", False, f"no signature is of the key {_key_id(public)}")
 
 
 def _agreement_check(predicate: Predicate) -> Check:
@@ -363,22 +290,32 @@ def _agreement_check(predicate: Predicate) -> Check:
     return Check("agreement", agrees, f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}")
 
 
-def _evidence_check(path: str, found: Statement) -> Check:
-    """Whether a file is one of those the statement names: by its bytes, or, for the result itself, by its canonical JSON."""
-    name = f"evidence {path}"
-    own = file_digest(path)
-    for one in found.subject:
-        if one.digest.sha256 == own:
-            return Check(name, True, f"{path} is the subject {one.name}")
-    known = {one.digest.sha256: one.uri or one.name for one in (*found.predicate.inputs, found.predicate.policy)}
-    if own in known:
-        return Check(name, True, f"{path} is {known[own]}")
-    try:
-        tree = digest(read_json(path).tree).removeprefix("sha256:")
-    except InputError:
-        tree = own  # no JSON document, so it is its bytes or nothing
-    if tree == found.predicate.result.digest.sha256:
-        return Check(name, True, f"{path} is the result that was attested")
-    if tree in known:
-        return Check(name, True, f"{path} is {known[tree]}")
-    return Check(name, False, f"{path} has the SHA-256 {own}, which the attestation does not name")
+def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
+    """Whether these files are the candidate, by their bytes: each of its files, once, and no other."""
+    due = [(one.digest.sha256, one.name) for one in found.subject]
+    compared = {one.digest.sha256: one.name for one in found.predicate.baseline}
+    checks = []
+    for path in paths:
+        own = file_digest(path)
+        match = next((one for one in due if one[0] == own and own != EMPTY), None)
+        if match is not None:
+            due.remove(match)
+            checks.append(Check(f"evidence {path}", True, f"{path} is the candidate's file {match[1]}"))
+            continue
+        why = f"{path} has the SHA-256 {own}, which the attestation does not name as the candidate's"
+        if own == EMPTY:
+            why = f"{path} is empty"
+        elif own in compared:
+            why = f"{path} is the baseline {compared[own]}, with which the candidate was compared; it is not the candidate"
+        elif any(one.digest.sha256 == own for one in found.subject):
+            why = f"{path} was given before"
+        checks.append(Check(f"evidence {path}", False, why))
+    if paths and due:
+        checks.append(Check("evidence", False, f"the candidate also consists of {', '.join(name for _, name in due)}, which --evidence does not name"))
+    return checks
+
+
+def _result_check(path: str, found: Statement) -> Check:
+    """Whether a document is the decision, or the grades, that was attested: by its canonical JSON."""
+    same = digest(read_json(path).tree).removeprefix("sha256:") == found.predicate.result.digest.sha256
+    return Check(f"document {path}", same, f"{path} is {'' if same else 'not '}the document that was attested")

@@ -16,7 +16,7 @@ import msgspec
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files import atomic_create, atomic_write, read_json
-from assay.registry import near_miss
+from assay.registry import is_path, near_miss
 from assay.release.attestation import file_digest
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ class Stored(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never a path.
+    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never looks like a path: it ends in no extension.
 
     >>> check_name("production-2.1")
     >>> check_name("../secrets")
     Traceback (most recent call last):
-    assay.errors.UsageError: '../secrets' is no name of a baseline. Names are up to 100 letters, digits, '.', '_' and '-', with a letter or digit first.
+    assay.errors.UsageError: A baseline can't be named '../secrets'. Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'.
     """
-    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name) or name.endswith((".", ".json", ".jsonl", ".ndjson")):
+    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name) or name.endswith(".") or is_path(name):
         raise UsageError(
-            "CLI-001", f"{name!r} is no name of a baseline.", fix="Names are up to 100 letters, digits, '.', '_' and '-', with a letter or digit first."
+            "CLI-001", f"A baseline can't be named {name!r}.", fix="Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
         )
 
 
@@ -95,12 +95,12 @@ def find(folder: str, name: str) -> Stored:
     path = os.path.join(folder, f"{name}.json")
     record = _record(path)
     if record["name"] != matched[1] or (matched[2] is not None and record["version"] != int(matched[2])):
-        raise _changed(path, f"it is the record of {record['name']}@{record['version']}")
+        raise changed(path, f"it is the record of {record['name']}@{record['version']}")
     evidence = os.path.join(folder, record["evidence"])
     if not os.path.isfile(evidence):
-        raise _changed(path, f"its evidence {record['evidence']} is not there")
+        raise changed(path, f"its evidence {record['evidence']} is not there")
     if file_digest(evidence) != record["evidence_digest"]:
-        raise _changed(evidence, "the evidence is not what was stored")
+        raise changed(evidence, "the evidence is not what was stored")
     return Stored(f"{record['name']}@{record['version']}", evidence, record["kind"], moment_of(record["made_at"], path), record)
 
 
@@ -111,6 +111,8 @@ def no_baseline(name: str, known: Sequence[str], *, where: str, fix: str, neithe
     "there is no baseline 'prodution'. Did you mean 'production'?"
     """
     said = near_miss(name, known) or (f" There are: {', '.join(known[:5])}." if known else " There are none.")
+    if os.path.lexists(name):
+        fix = f"To read the file of that name, write ./{name}. {fix}"
     return NotEnoughEvidence("REL-005", f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{said}", where=where, fix=fix)
 
 
@@ -125,14 +127,15 @@ def _record(path: str) -> dict[str, Any]:
     if wrong:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
-        raise _changed(path, "the record does not have the digest it carries")
+        raise changed(path, "the record does not have the digest it carries")
     # the digest is no signature: whoever writes a record can give it one, so its file name is held to what `store` writes
     if tree["kind"] not in ("runs", "exam") or tree["evidence"] != f"{tree['name']}@{tree['version']}.{'jsonl' if tree['kind'] == 'runs' else 'exam.json'}":
-        raise _changed(path, "it names evidence that is not its own")
+        raise changed(path, "it names evidence that is not its own")
     return tree
 
 
-def _changed(path: str, why: str) -> InputError:
+def changed(path: str, why: str) -> InputError:
+    """The refusal of a baseline that is not what was stored."""
     return InputError("REL-005", f"the baseline has changed: {why}.", where=path, fix="Take an older one, or store it again from its evidence.")
 
 
