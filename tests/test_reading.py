@@ -511,11 +511,11 @@ def test_an_engine_that_is_killed_while_it_reads_is_replaced() -> None:
 
 
 def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(self: Any, source: bytes, wall_s: float) -> Any:
+    def die(self: Any, source: bytes, *, wall_s: float) -> Any:
         os.kill(self._process.pid, signal.SIGSEGV)
         raise self._death()
 
-    monkeypatch.setattr(engines._Worker, "ask", die)
+    monkeypatch.setattr(engines.Worker, "ask", die)
     with Engine() as engine:
         error = refused(engine, SOUND)
     assert (error.code, error.message) == ("FMC-004", "ended the engine (SIGSEGV).")

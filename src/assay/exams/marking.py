@@ -11,7 +11,6 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jsonschema_rs
 from msgspec import Struct
 
 from assay import exact
@@ -116,11 +115,8 @@ class Marking:
         bits = _CORRECTNESS if got is not None and _finds(normal(got), expected, found) else 0
         if gloss is not None and _finds(normal(gloss), wanted, found):
             bits |= _GLOSS
-        try:
-            if _is_json(tree) and validator.is_valid(tree):
-                bits |= _SCHEMA
-        except (jsonschema_rs.ValidationError, ValueError):
-            pass  # what could not be checked was not kept
+        if _is_json(tree) and validator.check(tree).valid:  # what could not be checked was not kept
+            bits |= _SCHEMA
         if isinstance(explained, str) and 0 < len(explained.split()) <= self._budget:  # words are separated by whitespace; no explanation is not concise
             bits |= _CONCISENESS
         return Marked(item, got, gloss, bits, self.units[bits])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import jsonschema_rs
 from msgspec import Meta, Struct
 
 from assay import exact
 from assay.canon import digest
 from assay.exams.normal import STEPS, step_name, unknown_step
+from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
 from assay.scoring.shape import Faults, read_shelf_record
 
@@ -81,15 +81,12 @@ class ExamRubric(_Part, frozen=True):
         return digest([self.word_budget, self.normalisation, self.match, self.answer_schema])
 
 
-def compile_schema(schema: Any) -> jsonschema_rs.Draft202012Validator:
-    """A validator that reaches no file and no network. Raises ValueError where this is no usable JSON Schema."""
-    # patterns run under a limit, so that a hostile schema costs a mark and not an afternoon
-    limit = jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000)
-    try:
-        return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=limit)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        first = str(error).strip().splitlines()
-        raise ValueError(first[0][:160] if first else "unknown") from None
+def compile_schema(schema: Any) -> Contract:
+    """The contract of a schema, which every answer is held against. Raises ValueError where this is no usable JSON Schema."""
+    contract = contract_of(encode(schema))
+    if contract.problem:
+        raise ValueError(contract.problem)
+    return contract
 
 
 def load_exam_rubric(document: Document) -> ExamRubric:

@@ -192,20 +192,14 @@ def _invalid(schema: Any) -> str | None:
         return "is missing." if schema is None else "is no object."
     if schema.get("type") != "object":
         return f"has the type {schema.get('type')!r}, not 'object'."
-    import jsonschema_rs  # here and not above: it takes longer to load than most schemas to check
-
-    def refuse(address: str) -> Any:
-        raise ValueError(f"it refers to {address}")
+    from assay.records.contract import contract_of, encode  # here and not above: it takes longer to load than most schemas to check
 
     plain = {key: value for key, value in schema.items() if key != "$schema"}  # another dialect named there would be fetched
     try:
-        jsonschema_rs.Draft202012Validator(plain, retriever=refuse)
-    except jsonschema_rs.ValidationError as error:
-        where = ".".join(map(str, error.instance_path))
-        return f"{where + ': ' if where else ''}{error.message[:200]}."
-    except (ValueError, RecursionError, TypeError, OverflowError, jsonschema_rs.ReferencingError) as error:
+        problem = contract_of(encode(plain)).problem
+    except (ValueError, RecursionError, TypeError, OverflowError) as error:
         return f"cannot be read: {str(error)[:200]}."
-    return None
+    return f"{problem}." if problem else None
 
 
 def _check_effects(tool: Shown, found: Findings) -> None:

@@ -1,21 +1,44 @@
-"""Whether a value keeps a JSON Schema: outputs the one that a run carries, the arguments of a call the one of its tool.
+"""Whether a value keeps a JSON Schema that came with it: outputs the one that a run carries, arguments the one of their tool, answers the one of their exam.
 
-The schema is hostile: it is compiled without any access to files or network, its patterns run under a backtracking limit, and one that is no schema leaves
-the matter undetermined, not kept. So is the value: what is no JSON (NaN, nesting beyond the limit) is refused before the validator sees it.
+The schema is hostile, and every evaluation ends. It is compiled without any access to files or network. Where its weight (`schema_weight`) times the size of
+the value is small, it is evaluated here, with patterns in linear time; all else goes to a process that the system ends when its seconds of computing are used
+up (`schema_worker`). What is over budget, and what is no schema, is undetermined: never kept. So is the value hostile: what is no JSON (NaN, nesting beyond
+the limit) is refused before the validator sees it.
 """
 
 from __future__ import annotations
 
+import atexit
+import signal
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jsonschema_rs
 import msgspec
 
 from assay.files import parse_json
 from assay.records.plain import beyond_json
+from assay.records.schema_weight import weight_of
+from assay.records.schema_worker import CPU_S, MEMORY, Checked, Question, compiled, decode_answer, encode_question, evaluated, linear
+from assay.worker_process import Died, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
+MAX_WORK = 20_000_000
+"""Weight of a schema times bytes of a value that are evaluated in this process: less than half a second at the worst."""
+MAX_ANSWERS = 10_000
+"""Answers of one process before a fresh one takes over, so that nothing that leaks adds up."""
+_PACKAGES = ("jsonschema_rs", "msgspec", "jiter", "yaml")
+OVER_BUDGET = f"evaluation takes more than the budget of {CPU_S} seconds of computing"
+
+_OWN_DOING = tuple(-number for number in (signal.SIGXCPU, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS))
+"""How a schema ends its process: the clock, memory, the stack."""
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Verdict(NamedTuple):
@@ -25,30 +48,80 @@ class Verdict(NamedTuple):
     reason: str
 
 
+class NotPlain(Exception):
+    """A schema needs a process of its own, in a place where nobody may wait for one."""
+
+
 _KEPT = Verdict(True, "the outputs keep their schema")
-encode = msgspec.json.Encoder(decimal_format="number").encode
+_CHEAP_ONLY: ContextVar[bool] = ContextVar("cheap_only", default=False)
 
 
-class _Compiled:
-    """A validator, or why there is none."""
+@contextmanager
+def cheap_only() -> Iterator[None]:
+    """Raise NotPlain instead of waiting for a process: for an event loop, which must answer others meanwhile."""
+    token = _CHEAP_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _CHEAP_ONLY.reset(token)
 
-    def __init__(self, schema: Any) -> None:
-        self.validator: jsonschema_rs.Draft202012Validator | None = None
-        self.problem = ""
-        declared = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
-        if str(declared).rstrip("#") != _DRAFT:
-            self.problem = f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read"
-            return
+
+class Contract:
+    """A JSON Schema from outside, compiled where that is cheap."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._validator: Any = None
+        schema = parse_json(text)
+        self._weight = weight_of(schema)
+        self._unique = b'"uniqueItems"' in text
+        if self._weight is not None:
+            try:
+                self._validator = compiled(schema, linear())
+            except ValueError:
+                self._weight = None  # no schema, or a pattern with look-around: the process knows which
+
+    @property
+    def problem(self) -> str:
+        """Why this is no usable JSON Schema; nothing where it is one."""
+        return "" if self._validator is not None else _problem(self._text)
+
+    def check(self, value: Any) -> Checked:
+        """Whether a value keeps the schema. The value is JSON: see `beyond_json`."""
+        problem = ""
         try:
-            self.validator = jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000))
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            first = str(error).strip().splitlines()
-            self.problem = f"the `output_schema` is no usable JSON Schema: {first[0][:160] if first else 'unknown'}"
+            text = encode(value)
+            size = len(text)
+        except (ValueError, TypeError, RecursionError) as error:  # a number of thousands of digits, half of a surrogate pair
+            problem = str(error)[:160]
+            size = _size(value)
+        if self._weight is not None:
+            weight = self._weight + size if self._unique else self._weight  # items are compared with each other
+            if weight * size <= MAX_WORK:
+                return evaluated(self._validator, value)
+        return Checked(None, problem=problem) if problem else _asked(Question(self._text, text))
+
+
+def _size(value: Any) -> int:
+    """About the bytes of a value that cannot be written."""
+    if isinstance(value, dict):
+        return 2 + sum(len(str(name)) + 4 + _size(one) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return 2 + sum(1 + _size(one) for one in value)
+    if isinstance(value, int):
+        return 2 + value.bit_length() // 3
+    return len(value) + 2 if isinstance(value, str) else 32
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: bytes) -> _Compiled:
-    return _Compiled(parse_json(text))
+def contract_of(text: bytes) -> Contract:
+    """The contract of a schema as JSON. Raises ValueError where it is no JSON."""
+    return Contract(text)
+
+
+@lru_cache(maxsize=1024)
+def _problem(text: bytes) -> str:
+    return _asked(Question(text, None)).problem
 
 
 def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
@@ -57,29 +130,96 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     >>> check({"type": "object", "required": ["a"]}, {"a": 1}).passed, check({"type": "object"}, []).passed, check({"type": 3}, {}).passed
     (True, False, None)
     """
+    declared = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
+    if str(declared).rstrip("#") != _DRAFT:
+        return Verdict(None, f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read")
     try:
         text = encode(schema)
         # the encoder writes NaN as null: a schema that holds one would ask for something else
         problem = beyond_json(schema) if b"null" in text else ""
-        found = _compiled(text)
+        contract = contract_of(text)
     except (ValueError, TypeError, RecursionError):
         problem = beyond_json(schema) or "are no JSON"
     if problem:
         return Verdict(None, f"the `output_schema` is no usable JSON Schema: its parts {problem}")
-    if found.validator is None:
-        return Verdict(None, found.problem)
+    if contract.problem:
+        return Verdict(None, f"the `output_schema` is no usable JSON Schema: {contract.problem}")
     problem = beyond_json(value)
     if problem:
         return Verdict(False, f"the outputs {problem}")
-    try:
-        if found.validator.is_valid(value):
-            return _KEPT
-        errors = []
-        for error in found.validator.iter_errors(value):
-            errors.append(f"{'.'.join(map(str, error.instance_path)) or 'outputs'}: {error.message[:120]}")
-            if len(errors) == 4:
-                break
-    except (jsonschema_rs.ValidationError, ValueError) as error:
-        return Verdict(None, f"the outputs could not be checked: {str(error).splitlines()[0][:160]}")
-    shown = "; ".join(errors[:3]) + ("; and more" if len(errors) > 3 else "")
-    return Verdict(False, f"the outputs break their schema: {shown or 'no place named'}")
+    checked = contract.check(value)
+    if checked.valid:
+        return _KEPT
+    if checked.valid is None:
+        return Verdict(None, f"the outputs could not be checked: {checked.problem}")
+    shown = "; ".join(f"{'.'.join(map(str, path)) or 'outputs'}: {message[:120]}" for path, message in checked.broken[:3])
+    return Verdict(False, f"the outputs break their schema: {shown or 'no place named'}{'; and more' if len(checked.broken) > 3 else ''}")
+
+
+# --- the process ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Processes(threading.local):
+    """One process for each thread that needs one: nobody waits for another's schema."""
+
+    worker: Worker | None = None
+
+    def ask(self, question: Question) -> Checked:
+        """The answer, or why there is none. A process that something else ended is asked for once more; the second time it is the schema's doing."""
+        data = encode_question(question)
+        try:
+            return self._once(data)
+        except Died as death:
+            if death.code in _OWN_DOING:
+                return _ended(death)
+        try:
+            return self._once(data)
+        except Died as death:
+            return _ended(death)
+
+    def _once(self, data: bytes) -> Checked:
+        worker = self.worker
+        if worker is None or not worker.is_usable() or worker.answered >= MAX_ANSWERS:
+            self.drop()
+            worker = self.worker = Worker("assay.records.schema_worker", _PACKAGES)
+            with _lock:
+                _started.add(worker)
+        try:
+            return decode_answer(worker.ask(data))
+        except BaseException:
+            self.drop()  # also on an interrupt: an answer that comes later would be taken for that of the next question
+            raise
+
+    def drop(self) -> None:
+        """End the process of this thread."""
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.end()
+        with _lock:  # those of threads that are gone, too
+            for one in [one for one in _started if one is worker or not one.is_usable()]:
+                one.end()
+                _started.discard(one)
+
+
+def _ended(death: Died) -> Checked:
+    if death.code == -signal.SIGXCPU:
+        return Checked(None, problem=OVER_BUDGET)
+    return Checked(None, problem=f"evaluation ends its process ({death.cause}), which has a budget of {MEMORY // 2**20} MiB of memory")
+
+
+_processes = _Processes()
+_started: set[Worker] = set()
+_lock = threading.Lock()
+
+
+def _asked(question: Question) -> Checked:
+    if _CHEAP_ONLY.get():
+        raise NotPlain
+    return _processes.ask(question)
+
+
+@atexit.register
+def end_processes() -> None:
+    """End the processes of all threads."""
+    while _started:
+        _started.pop().end()

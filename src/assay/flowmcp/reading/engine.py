@@ -8,14 +8,7 @@ here; what a schema is, `files` knows.
 from __future__ import annotations
 
 import json
-import os
-import selectors
 import signal
-import struct
-import subprocess
-import sys
-import time
-from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,13 +18,12 @@ from assay.flowmcp import ecma
 from assay.flowmcp.reading import limits
 from assay.flowmcp.reading.asking import split_version
 from assay.flowmcp.source import Module, NotData
+from assay.worker_process import Died, Late, Worker
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-_LENGTH = struct.Struct(">I")
 _PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
-_START = "import sys; sys.path.extend(sys.argv[1:]); from assay.flowmcp.reading.worker import serve; serve()"
 _BOM = b"\xef\xbb\xbf"
 _PLAIN = "A schema is plain data: write the value out."
 _TOO_MUCH = {
@@ -64,18 +56,6 @@ class NoExport(NamedTuple):
     exports: tuple[str, ...]
 
 
-class _Died(Exception):
-    """The worker ended without an answer."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class _Late(Exception):
-    """The worker did not answer in time."""
-
-
 class Engine:
     """Reads modules. Use it in a `with` block, so that its process ends with it; several threads may share one, and take turns.
 
@@ -88,7 +68,7 @@ class Engine:
 
     def __init__(self, *, wall_s: float = limits.WALL_S) -> None:
         self._wall_s = min(wall_s, limits.WALL_S)
-        self._worker: _Worker | None = None
+        self._worker: Worker | None = None
         self._lock = Lock()
 
     def __enter__(self) -> Engine:
@@ -122,30 +102,31 @@ class Engine:
         with self._lock:
             try:
                 return self._once(source, file)
-            except _Late:
+            except Late:
                 raise _too_late(file, self._wall_s) from None
-            except _Died as death:
+            except Died as death:
                 if death.code in (-signal.SIGXCPU, -signal.SIGALRM):
                     raise _too_late(file, limits.WALL_S) from None
             # Something ended it from outside, or it crashed. The second time it is the module's doing.
             try:
                 return self._once(source, file)
-            except _Late:
+            except Late:
                 raise _too_late(file, self._wall_s) from None
-            except _Died as death:
+            except Died as death:
                 raise InputError(
-                    "FMC-004", f"ended the engine ({_cause(death.code)}).", where=file, fix=f"It needs too much memory or breaks the engine. {_PLAIN}"
+                    "FMC-004", f"ended the engine ({death.cause}).", where=file, fix=f"It needs too much memory or breaks the engine. {_PLAIN}"
                 ) from None
 
     def _once(self, source: bytes, file: str) -> dict[str, Any]:
         worker = self._worker
-        if worker is not None and not worker.is_usable():
+        if worker is not None and not (worker.is_usable() and worker.answered < limits.FILES_PER_WORKER):
             self._drop()
             worker = None
         if worker is None:
-            worker = self._worker = _Worker(file)
+            worker = self._worker = _start(file)
         try:
-            return worker.ask(source, self._wall_s)
+            reply: dict[str, Any] = json.loads(worker.ask(source, wall_s=self._wall_s))
+            return reply
         except BaseException:
             self._drop()  # also when the caller interrupts: an answer that comes later would be taken for that of the next module
             raise
@@ -156,110 +137,17 @@ class Engine:
             worker.end()
 
 
-class _Worker:
-    """The process and its two pipes."""
-
-    def __init__(self, file: str) -> None:
-        self._owner = os.getpid()
-        self._answered = 0
-        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and our own code
-            [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, *_places(file)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd="/", env={}, start_new_session=True, close_fds=True,
-        )  # fmt: skip
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._in, False)
-        os.set_blocking(self._out, False)
-        try:
-            ready = self._receive(time.monotonic() + limits.START_S)
-        except (_Died, _Late):
-            self.end()
-            raise _not_installed("it does not start", file) from None
-        except BaseException:
-            self.end()
-            raise
-        if not ready["works"]:
-            self.end()
-            raise _not_installed("it does not work", file)
-
-    def is_usable(self) -> bool:
-        """Alive, ours, and not worn out. After a fork the pipes belong to the parent."""
-        return self._owner == os.getpid() and self._answered < limits.FILES_PER_WORKER and self._process.poll() is None
-
-    def ask(self, source: bytes, wall_s: float) -> dict[str, Any]:
-        deadline = time.monotonic() + wall_s
-        self._send(_LENGTH.pack(len(source)) + source, deadline)
-        reply = self._receive(deadline)
-        self._answered += 1
-        return reply
-
-    def end(self) -> None:
-        """Kill the whole session and wait for it; in a fork, only let go of the pipes."""
-        if self._owner == os.getpid():
-            if self._process.poll() is None:
-                try:
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    self._process.kill()
-            self._process.wait()
-        else:
-            self._process.returncode = 0  # not a child of this process: there is nothing to wait for
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-    def _send(self, data: bytes, deadline: float) -> None:
-        left = memoryview(data)
-        while left:
-            self._wait(self._in, selectors.EVENT_WRITE, deadline)
-            try:
-                left = left[os.write(self._in, left) :]
-            except BlockingIOError:
-                continue
-            except BrokenPipeError:
-                raise self._death() from None
-
-    def _receive(self, deadline: float) -> dict[str, Any]:
-        data = bytearray()
-        wanted = _LENGTH.size
-        while len(data) < wanted:
-            self._wait(self._out, selectors.EVENT_READ, deadline)
-            try:
-                part = os.read(self._out, 1024 * 1024)
-            except BlockingIOError:
-                continue
-            if not part:
-                raise self._death()
-            data += part
-            if len(data) >= _LENGTH.size:
-                wanted = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-        reply: dict[str, Any] = json.loads(data[_LENGTH.size :])
-        return reply
-
-    def _wait(self, pipe: int, event: int, deadline: float) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, event)
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise _Late
-
-    def _death(self) -> _Died:
-        try:
-            return _Died(self._process.wait(1))
-        except subprocess.TimeoutExpired:  # its pipes are closed and it lives: no use to anybody
-            return _Died(0)
-
-
-def _places(file: str) -> list[str]:
-    """The folders in which the worker finds this package and the engine: it sees no environment and no site packages of its own."""
-    found = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))]
-    for name in _PACKAGES:
-        spec = find_spec(name)
-        if spec is None or spec.origin is None:
-            raise _not_installed(f"the package {name} is missing", file)
-        folder = os.path.dirname(spec.origin)
-        found.append(os.path.dirname(folder) if spec.submodule_search_locations else folder)
-    return list(dict.fromkeys(found))
+def _start(file: str) -> Worker:
+    try:
+        worker = Worker("assay.flowmcp.reading.worker", _PACKAGES, start_s=limits.START_S)
+    except ModuleNotFoundError as error:
+        raise _not_installed(str(error), file) from None
+    except (Died, Late):
+        raise _not_installed("it does not start", file) from None
+    if not json.loads(worker.greeting)["works"]:
+        worker.end()
+        raise _not_installed("it does not work", file)
+    return worker
 
 
 def required_libraries(main: dict[str, Any]) -> tuple[Module, ...]:
@@ -342,10 +230,3 @@ def _refusal(reply: dict[str, Any], file: str) -> InputError:
 
 def _article(kind: str) -> str:
     return kind if kind in ("undefined", "null", "a list") else f"a {kind}"
-
-
-def _cause(code: int) -> str:
-    try:
-        return signal.Signals(-code).name if code < 0 else f"exit {code}"
-    except ValueError:
-        return f"signal {-code}"

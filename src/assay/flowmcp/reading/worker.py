@@ -1,7 +1,7 @@
 """The process in which a module is parsed and evaluated: no files, no network, no environment, hard limits.
 
-It answers requests one after the other: four bytes of length and the module's bytes come in, four bytes of length and JSON go out. Every module gets
-an engine of its own. The parent kills this process when it takes too long, because a regular expression can keep the engine from ever looking at its
+It answers requests one after the other (`worker_process`): the bytes of a module come in, JSON goes out. Every module gets an engine of its own. The parent
+kills this process when it takes too long, because a regular expression can keep the engine from ever looking at its
 clock. The parent's side is `engine`.
 """
 
@@ -10,21 +10,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
-import signal
-import struct
-import sys
-import threading
 import time
-from math import ceil
 from typing import Any, Protocol
 
 from assay.flowmcp.reading import limits
 from assay.flowmcp.reading.syntax import Parsed
 from assay.flowmcp.reading.tree import NoModule
 from assay.flowmcp.reading.walker import HOST, WALKER
+from assay.worker_process import serve
 
-_LENGTH = struct.Struct(">I")
 _LINE = re.compile(r"<input>:(\d+)")
 _NAMED = re.compile(r"`([^`]+)`(?: of the import|$)")
 _WARM_UP = b"import { a } from 'a'\nexport const main = { a: [1, 'x'], f() {} }\nexport const handlers = () => ({ b: { run: async () => import('c') } })\n"
@@ -44,66 +38,20 @@ class _Context(Protocol):
     def set_max_stack_size(self, limit: int, /) -> None: ...
 
 
-def serve() -> None:
+def main() -> None:
     """Answer requests from standard input until it ends."""
-    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    _forbid()
-    # One module before the doors close: what is imported on first use is imported now, and a broken installation shows here.
-    first = answer(_WARM_UP)
-    _limit(resource.RLIMIT_NOFILE, 0)
-    _send(outgoing, {"outcome": "ready", "works": first.get("outcome") == "copied"})
-    while True:
-        head = incoming.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            return
-        source = incoming.read(_LENGTH.unpack(head)[0])
-        _start_clock()
-        reply = answer(source)
-        _send(outgoing, reply)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _send(outgoing: Any, reply: dict[str, Any]) -> None:
-    data = json.dumps(reply).encode()
-    outgoing.write(_LENGTH.pack(len(data)) + data)
-    outgoing.flush()
-
-
-def _forbid() -> None:
-    """Take from this process what no module needs. What the system does not know is left out: the engine itself has no such powers either."""
     os.environ["TZ"] = "UTC"  # the local time of a date must not depend on the machine
     time.tzset()
-    for what, limit in (
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (getattr(resource, "RLIMIT_NPROC", None), 0), (resource.RLIMIT_AS, limits.PROCESS_MEMORY),
-    ):  # fmt: skip
-        if what is not None:
-            _limit(what, limit)
+    serve(_reply, greeting=_greeting, cpu_s=limits.WALL_S + 1, memory=limits.PROCESS_MEMORY, wall_s=limits.WALL_S + 1)
 
 
-def _limit(what: int, limit: int) -> None:
-    _, hard = resource.getrlimit(what)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    try:
-        resource.setrlimit(what, (limit, limit))
-    except (OSError, ValueError):
-        return
+def _reply(source: bytes) -> bytes:
+    return json.dumps(answer(source)).encode()
 
 
-def _start_clock() -> None:
-    """The system ends this process when one module takes too long, even if the parent is gone or stopped."""
-    signal.setitimer(signal.ITIMER_REAL, limits.WALL_S + 1)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    soft = ceil(used.ru_utime + used.ru_stime + limits.WALL_S) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
-def _end_with(parent: int) -> None:
-    """No orphans: when the parent dies, so does this process, whatever it is doing."""
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    os._exit(1)
+def _greeting() -> bytes:
+    """One module before the doors close: what is imported on first use is imported now, and a broken installation shows here."""
+    return json.dumps({"works": answer(_WARM_UP).get("outcome") == "copied"}).encode()
 
 
 # --- one module ----------------------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Whether a call keeps the JSON Schema of its tool, and why not.
 
 A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types ("dict", "float", "tuple", "any") is read as JSON Schema's.
-The schema is hostile: it is compiled without files or network, and its patterns run under a backtracking limit. One that is no schema makes the call
-undetermined, never valid.
+The schema is hostile: see `records.contract`. One that is no schema, or that takes too long to evaluate, makes the call undetermined, never valid.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from assay.registry import near_miss
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import jsonschema_rs
-
+    from assay.records.contract import Contract
     from assay.scoring.metrics.calls import Call
 
 _DIALECT = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array", "int": "integer", "str": "string", "bool": "boolean"}
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMAS = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "not", "if", "then", "else")
+_IN_PLACE = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas"}
+"""Where other schemas may declare a property."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -98,32 +98,28 @@ def check_call(call: Call, tools: Sequence[Mapping[str, Any]], *, closed: bool =
 
 
 def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:
-    import jsonschema_rs  # the validator costs as much to load as all the rest, and many runs need none
-
     try:
-        found = _validator(_ENCODER.encode(schema), closed)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError, RecursionError) as error:
-        return Validity(None, f"the schema of {name!r} is no usable JSON Schema: {_first_line(error)}")
-    try:
-        if found.is_valid(arguments):
-            return _VALID
-        fault = next(iter(found.iter_errors(arguments)))
-    except (jsonschema_rs.ValidationError, ValueError, RecursionError, StopIteration) as error:
-        return Validity(None, f"the arguments of {name!r} could not be checked: {_first_line(error)}")
-    place = ".".join(map(str, fault.instance_path))
-    return Validity(False, f"{name}{'.' + place if place else ''}: {fault.message[:160]}")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:160] if lines else type(error).__name__
+        found = _contract(_ENCODER.encode(schema), closed)
+        problem = found.problem
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = str(error)[:160] or type(error).__name__
+    if problem:
+        return Validity(None, f"the schema of {name!r} is no usable JSON Schema: {problem}")
+    checked = found.check(arguments)
+    if checked.valid:
+        return _VALID
+    if checked.valid is None or not checked.broken:
+        return Validity(None, f"the arguments of {name!r} could not be checked: {checked.problem or 'no place named'}")
+    path, message = checked.broken[0]
+    place = ".".join(map(str, path))
+    return Validity(False, f"{name}{'.' + place if place else ''}: {message}")
 
 
 @lru_cache(maxsize=1024)
-def _validator(text: bytes, closed: bool) -> jsonschema_rs.Draft202012Validator:
-    import jsonschema_rs  # see above
+def _contract(text: bytes, closed: bool) -> Contract:
+    from assay.records.contract import Contract  # the validator costs as much to load as all the rest, and many runs need none
 
     schema = standard_schema(parse_json(text))
     if closed and isinstance(schema, dict) and "additionalProperties" not in schema:
-        schema = {**schema, "unevaluatedProperties": False}
-    return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000))
+        schema = {**schema, "unevaluatedProperties" if _IN_PLACE & schema.keys() else "additionalProperties": False}
+    return Contract(_ENCODER.encode(schema))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from assay.exact import Ratio
+    from assay.records.contract import Contract
     from assay.records.evidence import Run
 
 MAX_PATTERN = 1_000
@@ -116,24 +117,27 @@ def has_pattern(actual: str, pattern: str, *, steps: Sequence[str] = ()) -> bool
     text = normalised(actual, steps)
     if len(text) > MAX_TEXT:
         raise InputError("SCO-035", f"the text has {len(text):,} signs; a pattern looks at {MAX_TEXT:,} at most.")
-    try:
-        return bool(_matcher(pattern).is_valid(text))
-    except UnicodeEncodeError:
-        raise InputError("SCO-035", "the text holds half of a surrogate pair, and is no Unicode text.") from None
+    found = _matcher(pattern).check(text)
+    if found.valid is None:
+        raise InputError("SCO-035", f"the pattern '{pattern[:100]}' could not be applied: {found.problem}.")
+    return found.valid
 
 
 @lru_cache(maxsize=256)
-def _matcher(pattern: str) -> Any:
+def _matcher(pattern: str) -> Contract:
     import jsonschema_rs  # the validator costs as much to load as all the rest, and few comparisons need a pattern
+
+    from assay.records.contract import Contract, encode
 
     if len(pattern) > MAX_PATTERN:
         raise InputError("SCO-035", f"the pattern has {len(pattern):,} signs; {MAX_PATTERN:,} is the limit.")
     limits = jsonschema_rs.RegexOptions(size_limit=MAX_COMPILED, dfa_size_limit=MAX_COMPILED)
     try:
-        return jsonschema_rs.Draft202012Validator({"pattern": pattern}, offline=True, pattern_options=limits)
+        jsonschema_rs.Draft202012Validator({"pattern": pattern}, offline=True, pattern_options=limits)
     except (jsonschema_rs.ValidationError, ValueError):
         fix = "Lookaround and back references are not supported, nor is a pattern that grows beyond all bounds."
         raise InputError("SCO-035", f"the pattern '{pattern[:100]}' cannot be used.", fix=fix) from None
+    return Contract(encode({"pattern": pattern}))
 
 
 def word_count(text: str) -> int:
