@@ -610,7 +610,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
         ({"steps": [{"name": f"s{index}", "status": "success", "agent": f"a{index}"} for index in range(10_000)]}, True),
         ({"steps": [{"name": f"s{index}", "status": "success"} for index in range(10_000)] + [{"name": "x", "status": "failed"}]}, False),
         ({"tags": ["t"] * 50_000}, True),
-        ({"retrieval": [{"id": str(index)} for index in range(20_000)]}, True),
+        ({"retrieval": [*run("rag")["retrieval"], *({"id": str(index)} for index in range(20_000))]}, True),
     ],
     ids=["scores", "gates", "gates, one fails", "claims", "claims, one bad", "agents", "steps, one fails", "tags", "passages"],
 )

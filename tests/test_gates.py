@@ -484,6 +484,8 @@ GOOD = claim("It is so.", citations=["doc-1"], supported=True, severity="low")
         ([GOOD, claim(supported=False)], False, "1 of 2 claims are not supported"),
         ([GOOD, claim()], None, "1 of 2 claims were not judged"),
         ([claim(supported=False), claim()], False, "1 of 2 claims are not supported"),
+        ([GOOD, claim(supported=True)], False, "1 of 2 claims cite no retrieved passage"),
+        ([GOOD, claim(citations=["doc-2"], supported=True)], False, "1 of 2 claims cite no retrieved passage"),
         ([], None, "no evidence"),
         (None, None, "no evidence"),
     ],
@@ -511,7 +513,9 @@ def test_a_profile_may_ask_for_a_share_of_supported_claims(tmp_path: Path) -> No
         ([GOOD, claim("The moon is cheese.", citations=[])], False, "'The moon is cheese.'"),
         ([claim("Bare."), claim("Bare too.")], False, "2 of 2"),
         ([claim("Blank.", citations=["", "  "])], False, "'Blank.'"),
-        ([claim("Second counts.", citations=["", "doc-2"])], True, "all 1"),
+        ([claim("Second counts.", citations=["", "doc-1"])], True, "all 1"),
+        ([claim("Elsewhere.", citations=["doc-2"])], False, "'Elsewhere.' cites 'doc-2'"),
+        ([GOOD, claim(" ", citations=["doc-1"])], False, "1 of 2"),
         ([], None, "no evidence"),
         (None, None, "no evidence"),
     ],
@@ -530,13 +534,62 @@ def test_every_claim_must_cite_a_source(claims: Any, verdict: bool | None, culpr
         ([claim("Unrated.", supported=False)], None, "'Unrated.'"),
         ([claim("Unjudged.", severity="high")], None, "'Unjudged.'"),
         ([claim("Unknown.")], None, "'Unknown.'"),
-        ([claim("Fine.", supported=True)], True, "no unsupported claim"),
+        ([claim("Fine.", citations=["doc-1"], supported=True)], True, "no unsupported claim"),
+        ([claim("Said.", supported=True)], None, "'Said.'"),
+        ([claim("Said.", citations=["doc-2"], supported=True, severity="high")], None, "'Said.'"),
         ([], None, "no evidence"),
         (None, None, "no evidence"),
     ],
 )
 def test_an_unsupported_claim_of_high_severity_fails(claims: Any, verdict: bool | None, culprit: str) -> None:
     assert_says("no_high_severity_hallucination", "rag", {"claims": claims}, verdict, culprit)
+
+
+UNRETRIEVED = {
+    "nothing was retrieved": [],
+    "another passage": [{"id": "doc-2", "text": "It is so."}],
+    "no text": [{"id": "doc-1"}],
+    "blank text": [{"id": "doc-1", "text": " \u200b\n"}],
+    "an id that looks the same": [{"id": "DOC-1", "text": "It is so."}],
+    "two texts under one id": [{"id": "doc-1", "text": "It is so."}, {"id": "doc-1", "text": "It is not so."}],
+}
+
+
+@pytest.mark.req("W-017", "W-060")
+@pytest.mark.parametrize("retrieval", [pytest.param(value, id=name) for name, value in UNRETRIEVED.items()])
+def test_a_citation_counts_only_if_it_points_to_a_passage_that_was_retrieved(retrieval: list[dict[str, Any]]) -> None:
+    result = graded(run("rag", retrieval=retrieval, gates={gate: {"passed": True} for gate in ("answer_grounded", "citations_present_for_claims")}))
+    assert {"answer_grounded", "citations_present_for_claims"} <= set(result["hard_gate_failures"])
+    assert result["passed"] is False
+
+
+@pytest.mark.req("W-017", "W-060")
+def test_an_empty_id_cites_nothing_even_if_a_passage_has_it() -> None:
+    made = run("rag", claims=[claim(citations=[""], supported=True)], retrieval=[{"id": "", "text": "It rains."}])
+    assert {"answer_grounded", "citations_present_for_claims"} <= set(graded(made)["hard_gate_failures"])
+
+
+def test_a_passage_retrieved_twice_can_be_cited() -> None:
+    assert graded(run("rag", retrieval=[{"id": "doc-1", "text": "It is so.", "relevant": True}] * 2))["hard_gate_failures"] == ()
+
+
+@pytest.mark.parametrize("gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"])
+def test_without_retrieval_no_claim_can_be_checked(gate: str) -> None:
+    assert_says(gate, "rag", {"retrieval": None}, None, "lists no `retrieval`")
+
+
+@pytest.mark.req("W-017", "W-060")
+@given(st.data())
+def test_weakening_what_a_rejected_answer_declares_never_grounds_it(data: st.DataObject) -> None:
+    bad = data.draw(
+        st.sampled_from([claim(citations=["doc-2"], supported=True), claim(citations=["doc-1"], supported=False, severity="high"), claim(supported=True)])
+    )
+    made = run("rag", claims=[GOOD, bad])
+    for key in data.draw(st.sets(st.sampled_from(["citations", "supported", "severity", "text"]))):
+        made["claims"][1] = {name: value for name, value in made["claims"][1].items() if name != key} if key != "text" else {**made["claims"][1], "text": ""}
+    for key in data.draw(st.sets(st.sampled_from(["claims", "retrieval", "gates", "expected"]))):
+        made.pop(key, None)
+    assert graded(made)["passed"] is False
 
 
 # --- tools and handoffs -------------------------------------------------------------------------------------------------------------------
@@ -653,7 +706,7 @@ STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
     "dataset_workflow_compatible": ("rag", {True: {}, False: {"inputs": {}}, None: {"required_inputs": None}}),
     "tests_fail_to_pass_all_green": ("code-repair", {True: {}, False: {"tests": tally_of((0, 1), (1, 1))}, None: {"tests": None}}),
     "tests_pass_to_pass_threshold_met": ("code-repair", {True: {}, False: {"tests": tally_of((1, 1), (0, 1))}, None: {"tests": None}}),
-    "citations_present_for_claims": ("rag", {True: {}, False: {"claims": [claim()]}, None: {"claims": None}}),
+    "citations_present_for_claims": ("rag", {True: {}, False: {"claims": [claim()], "retrieval": []}, None: {"claims": None}}),
     "tool_call_schema_valid": ("tool-use", {True: {}, False: {"tool_calls": [call(valid=False)]}, None: {"tool_calls": [call()]}}),
     "patch_applies_cleanly": ("code-repair", {True: {}, False: {"patch_applies": False}, None: {"patch_applies": None}}),
     "outputs_parseable": ("dag-review", {True: {}, False: {"outputs": {}}, None: {"output_schema": None}}),
@@ -732,7 +785,7 @@ def test_an_optional_gate_counts_where_it_is_named_and_only_there(gate: str) -> 
     assert named["hard_gates"][gate]["status"] == "fail"
     assert named["passed"] is False
     family, _ = STATES[gate]
-    good = {**run("dag-review"), **{key: run(family)[key] for key in ("tests", "claims", "tool_calls") if key in run(family)}}
+    good = {**run("dag-review"), **{key: run(family)[key] for key in ("tests", "claims", "retrieval", "tool_calls") if key in run(family)}}
     assert graded({**good, "gates": {gate: {"passed": True}}})["hard_gates"][gate]["status"] == "pass"
 
 

@@ -106,6 +106,10 @@ def test_citations_must_be_there_and_must_resolve() -> None:
     claims = [{"text": "a", "citations": ["d1", "d1", " "]}, {"text": "b", "citations": ["d1", "d9"]}, {"text": "c", "citations": ["  "]}]
     assert taken("citation_presence", claims=claims, retrieval=PASSAGES) == {"passed": 2, "total": 3}
     assert taken("citation_resolution", claims=claims, retrieval=PASSAGES) == {"passed": 2, "total": 3}
+    for retrieval in ([], [{"id": "d1"}], [{"id": "d1", "text": " "}], [{"id": "d1", "text": "a"}, {"id": "d1", "text": "b"}]):
+        assert taken("citation_presence", claims=claims, retrieval=retrieval) == {"passed": 0, "total": 3}
+        assert taken("citation_resolution", claims=claims, retrieval=retrieval) == {"passed": 0, "total": 3}
+    assert isinstance(taken("citation_presence", claims=claims, retrieval=None), Undetermined)
 
 
 @pytest.mark.parametrize("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
@@ -255,23 +259,25 @@ def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
 
 def test_severity_counts_unsupported_claims_only() -> None:
     claims = [
-        Claim(text="a", supported=True, severity="critical"),
+        Claim(text="a", citations=["d1"], supported=True, severity="critical"),
         Claim(text="b", supported=False, severity="low"),
         Claim(text="c", supported=False, severity="high"),
         Claim(text="d", supported=False),
         Claim(text="e"),
+        Claim(text="f", citations=["d9"], supported=True),
     ]
-    found_ = summarise_severity(claims)
+    found_ = summarise_severity(claims, frozenset({"d1"}))
     assert found_.unsupported == {"low": 1, "high": 1}
-    assert (found_.claims, found_.supported, found_.unjudged, found_.worst) == (5, 1, 2, "high")
-    assert summarise_severity([]).worst is None
+    assert (found_.claims, found_.supported, found_.unjudged, found_.worst) == (6, 1, 3, "high")
+    assert summarise_severity([], frozenset()).worst is None
 
 
 @pytest.mark.req("W-060")
 def test_a_graver_unsupported_claim_costs_more_and_an_unjudged_one_is_undetermined() -> None:
     def scored(severity: str | None, *, supported: bool | None = False) -> Any:
-        claims = [{"text": "a", "supported": True}, {"text": "b", "supported": supported, **({"severity": severity} if severity else {})}]
-        return taken("severity_weighted_support", claims=claims)
+        claims = [{"text": text, "citations": ["d1"], "supported": True} for text in "ab"]
+        claims[1] |= {"supported": supported, **({"severity": severity} if severity else {})}
+        return taken("severity_weighted_support", claims=claims, retrieval=PASSAGES)
 
     assert [scored(severity) for severity in ("none", "low", "medium", "high", "critical")] == [1, 0.875, 0.75, 0.5, 0.5]
     assert scored("critical", supported=True) == 1

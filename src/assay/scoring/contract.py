@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.files import parse_json
 from assay.records.contract import check
-from assay.scoring.gates import GateResult
+from assay.scoring.gate import GateResult
 
 
 def contract_fault(schema: dict[str, Any] | bool, outputs: dict[str, Any]) -> GateResult:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
+from assay.scoring.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics import lexical
 from assay.scoring.metrics.measure import Measure, Undetermined
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from assay.records.evidence import Claim, Retrieved, Run
 
 _NO_RETRIEVAL = Undetermined("the run lists no `retrieval` (an empty list says that nothing was found)")
-_NO_CLAIMS = Undetermined("the run lists no `claims`")
-_EMPTY_CLAIMS = Undetermined("`claims` is empty: there is nothing to support")
 _FINE: int = 10**30
 SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
 
@@ -122,17 +121,6 @@ def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
 # --- citations ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _claims(run: Run) -> list[Claim] | Undetermined:
-    if not run.claims:
-        return _NO_CLAIMS if run.claims is None else _EMPTY_CLAIMS
-    return run.claims
-
-
-def cited_ids(claim: Claim) -> list[str]:
-    """What a claim cites, each once; blanks cite nothing."""
-    return list(dict.fromkeys(citation for citation in claim.citations if citation.strip()))
-
-
 def texts_by_id(retrieval: Sequence[Retrieved]) -> dict[str, str | None] | Undetermined:
     """The text of each passage. An id with two texts is undetermined: a citation of it could be borne out by either."""
     found: dict[str, str | None] = {}
@@ -144,38 +132,35 @@ def texts_by_id(retrieval: Sequence[Retrieved]) -> dict[str, str | None] | Undet
 
 
 def _presence(run: Run, _params: Mapping[str, Any]) -> Any:
-    claims = _claims(run)
-    if isinstance(claims, Undetermined):
-        return claims
-    return {"passed": sum(bool(cited_ids(claim)) for claim in claims), "total": len(claims)}
+    found = sourced(run)
+    if isinstance(found, str):
+        return Undetermined(found)
+    claims, citable = found
+    return {"passed": sum(is_cited(claim, citable) for claim in claims), "total": len(claims)}
 
 
 def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
-    claims = _claims(run)
-    if isinstance(claims, Undetermined):
-        return claims
-    if run.retrieval is None:
-        return _NO_RETRIEVAL
-    known = {passage.id for passage in run.retrieval}
+    found = sourced(run)
+    if isinstance(found, str):
+        return Undetermined(found)
+    claims, citable = found
     cited = [citation for claim in claims for citation in cited_ids(claim)]
     if not cited:
         return Undetermined("no claim cites anything, so nothing can resolve")
-    return {"passed": sum(citation in known for citation in cited), "total": len(cited)}
+    return {"passed": sum(citation in citable for citation in cited), "total": len(cited)}
 
 
 def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.Passage]]] | Undetermined:
     """Each claim with the passages it cites; a citation that resolves to nothing has none."""
-    claims = _claims(run)
-    if isinstance(claims, Undetermined):
-        return claims
-    if run.retrieval is None:
-        return _NO_RETRIEVAL
-    texts = texts_by_id(run.retrieval)
+    evidence = sourced(run)
+    if isinstance(evidence, str):
+        return Undetermined(evidence)
+    texts = texts_by_id(run.retrieval or ())
     if isinstance(texts, Undetermined):
         return texts
     read: dict[str, lexical.Passage] = {}
     found = []
-    for claim in claims:
+    for claim in evidence.claims:
         cited = [citation for citation in cited_ids(claim) if citation in texts]
         for citation in cited:
             text = texts[citation]
@@ -228,27 +213,29 @@ class SeveritySummary(NamedTuple):
     unsupported: dict[str, int]
     """By severity; only severities that occur."""
     unjudged: int
-    """Claims that nobody judged, and unsupported ones whose severity nobody gave."""
+    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones whose severity nobody gave."""
     worst: str | None
     """The gravest severity of an unsupported claim."""
 
 
-def summarise_severity(claims: Sequence[Claim]) -> SeveritySummary:
+def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
     """Count the unsupported claims by severity. The severity of a supported claim says how grave it would be, and does not count."""
     found: Counter[str] = Counter(claim.severity for claim in claims if claim.supported is False and claim.severity is not None)
     by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
-    supported = sum(claim.supported is True for claim in claims)
+    supported = sum(is_supported(claim, citable) is True for claim in claims)
     unjudged = len(claims) - supported - sum(by_severity.values())
     return SeveritySummary(len(claims), supported, by_severity, unjudged, list(by_severity)[-1] if by_severity else None)
 
 
 def _severity(run: Run, params: Mapping[str, Any]) -> Any:
-    claims = _claims(run)
-    if isinstance(claims, Undetermined):
-        return claims
-    found = summarise_severity(claims)
+    evidence = sourced(run)
+    if isinstance(evidence, str):
+        return Undetermined(evidence)
+    found = summarise_severity(*evidence)
     if found.unjudged:
-        return Undetermined(f"{found.unjudged} of {found.claims} claims have no `supported`, or are unsupported and have no `severity`")
+        return Undetermined(
+            f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved passage, or are unsupported and have no `severity`"
+        )
     weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
     num, den = 0, 1
     for severity, count in found.unsupported.items():
@@ -303,15 +290,15 @@ GROUNDING = (
     Measure(
         "citation_presence",
         "1",
-        "Claims that cite something",
+        "Claims that cite a retrieved passage",
         "share",
         "higher is better",
         "ratio",
-        "claims[].citations",
+        "claims[].citations, retrieval",
         "undetermined, also where there are no claims",
         _presence,
         citation=f"{_ALCE}; Workflow Scoring & Evaluation Reference Guide, section 6, profile C",
-        limits="Whether the citation exists or bears the claim out is not seen. A claim that was not listed is not missed.",
+        limits="Whether the passage supports the claim is not seen. A claim that was not listed is not missed.",
     ),
     Measure(
         "citation_resolution",
@@ -320,7 +307,7 @@ GROUNDING = (
         "share",
         "higher is better",
         "ratio",
-        "claims[].citations, retrieval[].id",
+        "claims[].citations, retrieval",
         "undetermined, also where nothing is cited",
         _resolution,
         citation=_ALCE,
@@ -361,8 +348,8 @@ GROUNDING = (
         "share",
         "higher is better",
         "zero_one",
-        "claims[].supported, claims[].severity",
-        "undetermined, also where a claim was not judged or an unsupported one has no severity",
+        "claims[].supported, claims[].severity, claims[].citations, retrieval",
+        "undetermined, also where a claim was not judged or cites no retrieved passage, or an unsupported one has no severity",
         _severity,
         params={"weights": SEVERITY_WEIGHTS},
         citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are ours",
