@@ -17,7 +17,8 @@ from assay.formulas import FORMULAS, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride, Selection
 from assay.registry import near_miss
-from assay.scoring.gates import GATES, REQUIRED, Gate
+from assay.scoring.gate import Gate
+from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
 from assay.scoring.shape import Faults, read_shelf_record
