@@ -31,6 +31,7 @@ from assay.flowmcp.reading.engine import Engine, Exported, NoExport
 from assay.flowmcp.reading.files import from_tools_list, read_folder, read_schema
 from assay.flowmcp.reading.walker import HOST
 from assay.flowmcp.source import Module, NotData
+from assay.flowmcp.validation import validate
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
 
@@ -282,7 +283,133 @@ def test_a_polluted_conversion_is_reported(engine: Engine) -> None:
 
 def test_accessors_and_hidden_members_are_never_called(hasty: Engine) -> None:
     found = read(hasty, "export const main = { get a() { for (;;) {} }, b: 1 }\nObject.defineProperty(main, 'c', { get() { for (;;) {} }, enumerable: false })")
-    assert (found.main, found.not_data) == ({"b": 1}, (NotData("a", "accessor"),))
+    assert (found.main, found.not_data) == ({"b": 1}, (NotData("a", "accessor"), NotData("c", "hidden property"), NotData("c", "accessor")))
+
+
+DIFFERENT = {
+    "hidden": ("Object.defineProperty(main.tools, 'b', { value: 1 })", NotData("tools.b", "hidden property")),
+    "hidden method": ("Object.defineProperty(main, 'toString', { value: () => 'x' })", NotData("toString", "hidden property")),
+    "hidden symbol": ("Object.defineProperty(main, Symbol.toPrimitive, { value: 1 })", NotData("", "symbol as a key")),
+    "arguments": ("main.tools.b = (function () { return arguments })(1)", NotData("tools.b.length", "hidden property")),
+    "getter": ("let n = 0; Object.defineProperty(main, 'b', { get: () => n++, enumerable: true })", NotData("b", "accessor")),
+    "prototype": ("Object.setPrototypeOf(main, { b: 1 })", NotData("", "object of a class")),
+    "literal": ("main.tools.b = { __proto__: { c: 1 }, d: 1 }", NotData("tools.b", "object of a class")),
+    "create": ("main.tools.b = Object.create({ c: 1 })", NotData("tools.b", "object of a class")),
+    "list": ("main.tools.b = Object.assign([1], { c: 1 })", NotData("tools.b", "named member of a list")),
+    "list of a class": ("main.tools.b = new (class extends Array {})()", NotData("tools.b", "object of a class")),
+    "number": ("main.tools.b = Object.setPrototypeOf(new Number(1), Object.prototype)", NotData("tools.b", "Number object")),
+    "text": ("main.tools.b = Object.setPrototypeOf(new String('x'), Object.prototype)", NotData("tools.b", "String object")),
+    "conversion": ("main.tools.toJSON = () => ({})", NotData("tools.toJSON", "function")),
+    "every object": ("Object.prototype.b = 1", NotData("", "change of the built-in `Object.prototype.b`")),
+    "every list": ("Object.defineProperty(Array.prototype, 1, { get: () => 1 })", NotData("", "change of the built-in `Array.prototype.1`")),
+    "method": ("Array.prototype.map = () => []", NotData("", "change of the built-in `Array.prototype.map`")),
+    "deleted": ("delete Array.prototype.map", NotData("", "change of the built-in `Array.prototype.map`")),
+    "json": ("JSON.stringify = () => '{}'", NotData("", "change of the built-in `JSON.stringify`")),
+    "iteration": ("Array.prototype[Symbol.iterator] = function* () {}", NotData("", "change of the built-in `Array.prototype[symbol]`")),
+    "iterator": ("Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true })", NotData("", "change of the built-in `iterator.next`")),
+    "parent": ("Object.setPrototypeOf(Array.prototype, { b: 1, __proto__: null })", NotData("", "change of the built-in `Array.prototype.__proto__`")),
+}
+
+
+@pytest.mark.parametrize(("change", "noted"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_users_would_see_in_another_way_is_named(engine: Engine, change: str, noted: NotData) -> None:
+    assert noted in read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data
+
+
+@pytest.mark.parametrize("change", ["Object.freeze(main)", "Object.seal(main.tools)", "main.tools.b = Object.assign(Object.create(null), { c: 1 })"])
+def test_frozen_and_bare_objects_are_plain_data(engine: Engine, change: str) -> None:
+    assert read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data == ()
+
+
+def test_a_hidden_property_is_read_as_its_users_read_it(engine: Engine, tmp_path: Path) -> None:
+    text = "export const main = { namespace: 'shop', tools: {} }\nObject.defineProperty(main, 'root', { value: 'https://evil.example' })"
+    assert read(engine, text).main["root"] == "https://evil.example"
+    findings = [finding.text() for finding in validate(read_schema(put(tmp_path, "shop/a.mjs", text)))]
+    assert any(finding.startswith("not-data root: is not plain data: hidden property.") for finding in findings)
+
+
+def test_a_binding_that_changes_after_the_module_is_read_as_it_is_then(engine: Engine) -> None:
+    assert read(engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })").main == {"a": 2}
+    assert read(engine, "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2 } })").main == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("const other = { a: 2 }\nexport const main = { a: 1 }\nexport { other as main }", "line 3, column 1: exports `main` a second time"),
+        ("export const main = { a: 1 }\nexport { main } from './b.mjs'", "line 2, column 1: exports `main` a second time"),
+        ("export const main = {}\nexport default 1\nexport default 2", "line 3, column 1: exports `default` a second time"),
+        ("export const main = {}\nexport { nope }", "line 1, column 1: exports `nope`, and declares no `nope`"),
+        ("import { x } from 'fs'\nconst x = 1\nexport const main = {}", "line 2, column 1: `x` is imported and declared"),
+        ("import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}", "line 2, column 1: imports `x` a second time"),
+        ("export const main = { a: arguments.length }", "line 1, column 26: `arguments` is no name"),
+        ("const f = () => arguments.length\nexport const main = { a: f() }", "line 1, column 17: `arguments` is no name"),
+        ("const await = 1\nexport const main = {}", "line 1, column 7: `await` is no name"),
+        ("export const main = { a: new.target }", "line 1, column 26: `new.target` stands outside"),
+        ("const unused = 1\nconst unused = 2\nexport const main = {}", "line 2: the engine cannot read this"),
+        ("class A { static { } }\nconst unused = 1\nconst unused = 2\nexport const main = {}", "line 3: the engine cannot read this"),
+    ],
+)
+def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(engine: Engine, text: str, start: str) -> None:
+    error = refused(engine, text)
+    assert error.code == "FMC-001"
+    assert error.message.startswith(start)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if (true) { var main = { a: 1 } }\nexport { main }",
+        "function f() { return arguments.length + (new.target ? 1 : 0) }\nexport const main = { a: f(1) }",
+        "const modern = class { static { String(1) } }\nconst other = new modern()\nexport const main = { a: 1 }",
+        "export const main = { a: 1 }\nexport { main as default }\nexport { main as schema }",
+    ],
+)
+def test_what_an_engine_loads_is_read(engine: Engine, text: str) -> None:
+    assert read(engine, text).main == {"a": 1}
+
+
+def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engine: Engine) -> None:
+    assert refused(engine, "const unused = nope()\nexport const main = { a: 1 }").message.startswith("line 1: threw while")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("const unused = (Object.prototype.b = 1, process.env.KEY)\nexport const main = {}", "`process`"),
+        ("const unused = (({}).__proto__.b = 1, process.env.KEY)\nexport const main = {}", "`process`"),
+        ("const unused = [].concat({})[0]['__pro' + 'to__'].b ??= process.env.KEY\nexport const main = {}", "`process`"),
+        ("function evil() { ({}).__proto__.b = 1 }\nconst o = { valueOf: evil }\nconst unused = o + process.env.KEY\nexport const main = {}", "`process`"),
+        ("const trap = { get y() { return Object.assign([].__proto__, { b: 1 }) } }\nconst k = [trap.y, process.env.K]\nexport const main = {}", "`process`"),
+        ("const unused = setTimeout(() => { ({}).__proto__.b = 1 })\nexport const main = {}", "`setTimeout`"),
+        ("export const main = {}\nexport const handlers = (Object.prototype.b = 1, () => ({}))", "code that makes its handlers"),
+        ("export const main = {}\nconst evil = () => { ({}).__proto__.b = 1 }\nexport const handlers = { x: evil() }", "code that makes its handlers"),
+        ("export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { x: trap.y }", "code that makes its handlers"),
+        ("export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { ...trap }", "code that makes its handlers"),
+        ("export const main = { a: 1 }\nconst trap = { toString() { main.a = 2 } }\nexport const handlers = { [trap]: {} }", "code that makes its handlers"),
+        ("export const schema = { a: 1 }\nexport * from './main.mjs'", "what `export *` passes on from './main.mjs'"),
+        ("export * from './main.mjs'", "what `export *` passes on from './main.mjs'"),
+        ("let a = 1\ntry { null.x } catch (e) { a = e.message }\nexport const main = { a }", "line 2: its `main` needs `try`"),
+        ("const f = () => { try { return new RegExp('a', 'd') } catch {} }\nexport const main = { a: !!f() }", "line 1: its `main` needs `try`"),
+        ("export const main = { a: typeof [].with }", "`with`"),
+        ("export const main = { a: String.prototype.isWellFormed ? 1 : 2 }", "`isWellFormed`"),
+        ("export const main = { a: /a/.test('a') && RegExp['$&'] }", "`$&`"),
+        ("export const main = { a: Error.captureStackTrace === undefined }", "`captureStackTrace`"),
+        ("export const main = { a: `${[].map}` }", "the text of a function"),
+    ],
+)  # fmt: skip
+def test_a_module_cannot_show_itself_otherwise_to_its_users(engine: Engine, text: str, named: str) -> None:
+    error = refused(engine, text)
+    assert error.code == "FMC-005"
+    assert named in error.message
+
+
+def test_the_engine_has_the_names_of_the_language_and_no_others(engine: Engine) -> None:
+    text = (
+        "export const main = { a: [Date.length, [].at.length, [].findLast.length, Object.hasOwn.length, 'prototype' in [].toSorted],\n"
+        "  b: 'cdiv' in BigInt, c: typeof Object.__getClass + typeof ''.__quote }"
+    )
+    assert read(engine, text).main == {"a": [7, 1, 1, 2, False], "b": False, "c": "undefined" * 2}
 
 
 def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
@@ -349,7 +476,8 @@ def test_a_thrown_null_counts_as_memory(engine: Engine) -> None:
 
 def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
     text = "const a = []\ntry { for (;;) a.push('x'.repeat(1e6) + a.length) } catch { a.length = 0 }\nexport const main = { ok: a.length }"
-    assert read(engine, text).main == {"ok": 0}
+    assert "`try`" in refused(engine, text).message
+    assert read(engine, SOUND).main["namespace"] == "shop"
 
 
 @pytest.mark.parametrize(
@@ -416,13 +544,29 @@ def test_a_text_that_is_no_module_is_refused_with_its_line(engine: Engine, text:
     assert error.message.startswith(start)
 
 
+def test_lines_far_down_a_long_file_are_counted_right(engine: Engine) -> None:
+    pad = "".join(f"// {number}\n" for number in range(1, 4000))
+    assert refused(engine, f"{pad}export const main = {{\n a: 1 b }}").message.startswith("line 4001, column 7: ")
+    assert refused(engine, f"{pad}export const main = {{}}\nreturn main").message.startswith("line 4001, column 1: ")
+    assert refused(engine, f"{pad}{' ' * 3000}await 1\nexport const main = {{}}").message.startswith("line 4000: ")
+    assert refused(engine, f"{pad}export const main = {{}}\n\nmain.a = process.env.X").message.startswith("line 4002: its `main` needs `process`")
+    asks = "".join(f"import 'm{number}'\n" for number in range(3000))
+    assert [(module.name, module.line) for module in read(engine, f"{pad}{asks}export const main = {{}}").modules] == [
+        (f"m{number}", 4000 + number) for number in range(3000)
+    ]
+
+
 @pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
 def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> None:
     assert refused(engine, f"export const main = {value}").code == "FMC-002"
 
 
 def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
-    for text, names in (("", ()), ("export default {}", ("default",)), ("export const list = []\nexport * from './a.mjs'", ("list", "* of './a.mjs'"))):
+    for text, names in (
+        ("", ()),
+        ("export default {}", ("default",)),
+        ("export const list = []\nexport * as all from './a.mjs'", ("list", "all of './a.mjs'")),
+    ):
         assert engine.read(text.encode(), file="x.mjs") == NoExport(names)
 
 

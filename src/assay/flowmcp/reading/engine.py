@@ -105,7 +105,9 @@ class Engine:
             except Late:
                 raise _too_late(file, self._wall_s) from None
             except Died as death:
-                if death.code in (-signal.SIGXCPU, -signal.SIGALRM):
+                if death.code == -signal.SIGXCPU:
+                    raise _too_long(file, limits.CPU_S) from None
+                if death.code == -signal.SIGALRM:
                     raise _too_late(file, limits.WALL_S) from None
             # Something ended it from outside, or it crashed. The second time it is the module's doing.
             try:
@@ -195,6 +197,10 @@ def _too_late(file: str, wall_s: float) -> InputError:
     return InputError("FMC-003", f"was still running after {wall_s:g} seconds and was stopped.", where=file, fix=_PLAIN)
 
 
+def _too_long(file: str, seconds: int) -> InputError:
+    return InputError("FMC-003", f"needs more than {seconds} seconds of computing.", where=file, fix=_PLAIN)
+
+
 def _not_installed(why: str, file: str) -> InputError:
     return InputError("FMC-006", f"the engine that reads modules is not installed: {why}.", where=file, fix="Run: pip install 'assay[flowmcp]'")
 
@@ -214,7 +220,7 @@ def _refusal(reply: dict[str, Any], file: str) -> InputError:
             "FMC-002", f"its `{name}` is {_article(reply['kind'])}, not an object.", where=file, fix=f"Export an object: export const {name} = {{ ... }}"
         )
     if outcome == "too long":
-        return InputError("FMC-003", f"needs more than {limits.RUN_S} seconds of computing.", where=file, fix=_PLAIN)
+        return _too_long(file, limits.RUN_S)
     if outcome == "endless":
         return InputError("FMC-003", f"puts off work without end: more than {limits.MAX_JOBS:,} promise reactions.", where=file, fix=_PLAIN)
     if outcome == "too much":

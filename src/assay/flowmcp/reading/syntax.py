@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from assay.flowmcp.reading import effects
 from assay.flowmcp.reading.asking import asked
+from assay.flowmcp.reading.handlers import find_value, keys_of
 from assay.flowmcp.reading.tree import (
     FUNCTIONS,
     MAX_NAME,
@@ -26,7 +28,7 @@ from assay.flowmcp.reading.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
@@ -41,10 +43,18 @@ _QUERY = """
 (await_expression) @await
 (for_in_statement "await") @await
 (meta_property) @meta
+((identifier) @reserved (#any-of? @reserved "await" "arguments"))
+(variable_declaration (variable_declarator name: (_) @var))
+(try_statement) @try
+(class_static_block) @new
+(binary_expression left: (private_property_identifier)) @new
+((regex_flags) @new (#match? @new "[dv]"))
 ((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
 """
+_NAME_TYPES = ("identifier", "shorthand_property_identifier")
 _NAMES = "[(identifier) (shorthand_property_identifier)] @name"
-_ACTS = frozenset(("call_expression", "new_expression", "assignment_expression", "augmented_assignment_expression", "update_expression", "class_body"))
+_WRITES = ""
+"""Stands among the names that a statement mentions where it could change what it does not name: a built-in that every object inherits from."""
 _VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))
 
 
@@ -86,6 +96,7 @@ class Parsed:
             if not is_inside_function(node):
                 raise NoModule(*place(node), "`return` stands outside a function.")
         refuse_script_comments(root, source)
+        self._refuse_early_errors(found)
         self.asked = tuple(sorted(asked(found), key=lambda one: (one.line or 0, one.name)))
         self._waits = [node for node in found.get("await", []) if not is_inside_function(node)]
         self._dynamic = sorted(found.get("dynamic", []), key=lambda node: node.start_byte)
@@ -94,14 +105,17 @@ class Parsed:
         self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
         """From the last to the first, because writing one anew moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
+        self._tries = found.get("try", [])
+        self._unread = [node.start_byte for node in (*found.get("new", []), *self._metas, *self._waits)]
+        """Where the syntax is one that the engine cannot read."""
         self.handlers = self._handlers()
 
     def target(self) -> str | None:
-        """The name exported as the schema: `main`, or `schema` where there is no `main`."""
-        return next((name for name in ("main", "schema") if name in self.exports or name in self.passed_on), None)
+        """The name exported as the schema: `main`, or `schema` where there is no `main`. `*` where another module may export a `main` through this one."""
+        return next((name for name in ("main", "*", "schema") if name in self.exports or name in self.passed_on), None)
 
     def program(self, target: str, *, whole: bool) -> bytes:
-        """The code to evaluate: all of it but imports and handlers, or only what the target needs."""
+        """The code to evaluate: all that the engine can read but imports and handlers, or only what the target needs."""
         kept = {statement.start for statement in self._kept(target, whole=whole)}
         code = bytearray(self.source)
         for start, end in self._blank:
@@ -126,7 +140,7 @@ class Parsed:
         """What the code that the target needs asks for and never gets, with its line."""
         for one in self._statements:
             # Handlers are never run. Where making them runs code that can reach the schema, what was read would not be what is exported.
-            if self._holds_handlers(one, target) and _acts(one.node) and _mentions(one.node) & self._touching(target):
+            if self._holds_handlers(one, target) and effects.acts(one.node) and self._marks_now(one.node) & self._touching(target):
                 return place(one.node)[0], "code that makes its handlers and can change it"
         kept = self._kept(target, whole=False) if self._waits or self._metas else []
         for nodes, what in ((self._waits, "`await` at the top level"), (self._metas, "`import.meta`")):
@@ -134,6 +148,11 @@ class Parsed:
                 if any(statement.start <= node.start_byte < statement.end for statement in kept):
                     return place(node)[0], what
         return None
+
+    def catches(self, target: str) -> int | None:
+        """The line of a `try` in the code that the target needs. What throws in one engine need not throw in another, and only `try` can tell."""
+        kept = self._kept(target, whole=False) if self._tries else []
+        return next((place(node)[0] for node in self._tries if any(one.start <= node.start_byte < one.end for one in kept)), None)
 
     def first_line(self, name: str, target: str) -> int | None:
         """The first line that mentions a name in the code that the target needs. The engine does not know where a global name was read."""
@@ -155,8 +174,10 @@ class Parsed:
             self._blank.append((node.start_byte, node.end_byte))
             specifier = string(node.child_by_field_name("source"))
             for clause in node.named_children:
-                if clause.type == "import_clause":
-                    self.imported.update(dict.fromkeys(_bound(clause), specifier))
+                for name in _bound(clause) if clause.type == "import_clause" else ():
+                    if name in self.imported:
+                        raise NoModule(*place(node), f"imports `{name[:MAX_NAME]}` a second time.")
+                    self.imported[name] = specifier
         elif kind == "export_statement":
             self._take_export(node)
         else:
@@ -167,13 +188,17 @@ class Parsed:
         clause = next((child for child in node.named_children if child.type in ("export_clause", "namespace_export")), None)
         if source is not None:
             names = ["*"] if clause is None else [public for _, public in _specifiers(clause)]
-            self.passed_on.update(dict.fromkeys(names, string(source)))
+            for name in names:
+                self._export(node, name, string(source), self.passed_on)
         elif clause is not None:
-            self.exports.update({public: local for local, public in _specifiers(clause)})
+            for local, public in _specifiers(clause):
+                self._export(node, public, local, self.exports)
         if source is not None or clause is not None:
             self._blank.append((node.start_byte, node.end_byte))
             return
         is_default = any(child.type == "default" for child in node.children)
+        if is_default and self.has_default:
+            raise NoModule(*place(node), "exports `default` a second time.")
         self.has_default = self.has_default or is_default
         inner = node.child_by_field_name("declaration") or node.child_by_field_name("value")
         if inner is None:
@@ -182,14 +207,38 @@ class Parsed:
         if is_default and not statement.declares:
             statement = statement._replace(is_default=True, is_declaration=False, is_inert=False)
         elif not is_default:
-            self.exports.update({name: name for name in statement.declares})
+            for name in statement.declares:
+                self._export(node, name, name, self.exports)
         self._statements.append(statement)
+
+    def _export(self, node: Node, name: str, local: str, among: dict[str, str]) -> None:
+        if name != "*" and (name in self.exports or name in self.passed_on):
+            raise NoModule(*place(node), f"exports `{name[:MAX_NAME]}` a second time.")
+        among[name] = local
+
+    def _refuse_early_errors(self, found: dict[str, list[Node]]) -> None:
+        """Raise for what no engine loads as a module, and ours would run as a script."""
+        for node in found.get("reserved", []):
+            if text(node) == "await" or not is_inside_function(node, arrows=False):
+                raise NoModule(*place(node), f"`{text(node)}` is no name in a module.")
+        for node in found.get("meta", []):
+            if text(node) != "import.meta" and not is_inside_function(node, arrows=False):
+                raise NoModule(*place(node), "`new.target` stands outside a function.")
+        declared = {name for one in self._statements for name in one.declares}
+        for one in self._statements:
+            twice = one.declares & self.imported.keys()
+            if twice:
+                raise NoModule(*place(one.node), f"`{min(twice)[:MAX_NAME]}` is imported and declared.")
+        declared |= self.imported.keys() | {name for node in found.get("var", []) for name in _pattern(node)}
+        for public, local in self.exports.items():
+            if local not in declared:
+                raise NoModule(1, 1, f"exports `{public[:MAX_NAME]}`, and declares no `{local[:MAX_NAME]}`.")
 
     def _kept(self, target: str, *, whole: bool) -> list[_Statement]:
         candidates = [one for one in self._statements if not self._holds_handlers(one, target)]
         if whole:
-            return candidates
-        mentions = {one.start: _mentions(one.node) for one in candidates}
+            return self._readable(candidates, target)
+        mentions = {one.start: _marks(one.node) for one in candidates}
         needed = {target}
         kept: set[int] = set()
         grew = True
@@ -206,15 +255,34 @@ class Parsed:
                     grew = True
         return [one for one in candidates if one.start in kept]
 
+    def _readable(self, candidates: list[_Statement], target: str) -> list[_Statement]:
+        """All but the statements in a syntax that the engine cannot read, and those that mention them, where the target needs neither."""
+        if not self._unread:
+            return candidates
+        kept = {one.start for one in self._kept(target, whole=False)}
+        left_out = {one.start for one in candidates if one.start not in kept and any(one.start <= place < one.end for place in self._unread)}
+        grew = True
+        while grew:
+            names = {name for one in candidates if one.start in left_out for name in one.declares}
+            more = {one.start for one in candidates if one.start not in kept and not one.is_inert and _mentions(one.node) & names} - left_out
+            left_out |= more
+            grew = bool(more)
+        return [one for one in candidates if one.start not in left_out]
+
     def _holds_handlers(self, one: _Statement, target: str) -> bool:
         return self.exports.get("handlers") in one.declares and target not in one.declares
 
     def _touching(self, target: str) -> set[str]:
-        return {target} | self._reach(self._statements, {one.start: _mentions(one.node) for one in self._statements}, {target})
+        return {target} | self._reach(self._statements, {one.start: _marks(one.node) for one in self._statements}, {target})
+
+    def _marks_now(self, node: Node) -> frozenset[str]:
+        """What evaluating a statement can touch: the bodies of its functions too where it calls something that may call them."""
+        names = _mentions(node) if effects.calls(node) else frozenset(text(one) for one in effects.outside_functions(node) if one.type in _NAME_TYPES)
+        return names | {_WRITES} if effects.writes_now(node) else names
 
     def _reach(self, candidates: list[_Statement], mentions: dict[int, frozenset[str]], needed: set[str]) -> set[str]:
         """Names through which a needed value can be changed: the value's own, and those of code that mentions one of these."""
-        reach = {name for one in candidates if not one.is_inert for name in one.declares & needed}
+        reach = {_WRITES} | {name for one in candidates if not one.is_inert for name in one.declares & needed}
         grew = True
         while grew:
             more = {name for one in candidates if mentions[one.start] & reach for name in one.declares} - reach
@@ -226,7 +294,8 @@ class Parsed:
         local = self.exports.get("handlers")
         if local is None:
             return ()
-        return tuple(dict.fromkeys(_keys_of(_find_value(local, [one.node for one in self._statements]), self._statements)))
+        statements = [one.node for one in self._statements]
+        return tuple(dict.fromkeys(keys_of(find_value(local, statements), statements)))
 
 
 # --- statements ----------------------------------------------------------------------------------------------------------------------------
@@ -289,20 +358,12 @@ def _specifiers(clause: Node) -> list[tuple[str, str]]:
     return pairs
 
 
-def _acts(node: Node) -> bool:
-    """Whether code outside functions calls, makes or assigns something."""
-    open_nodes = [node]
-    while open_nodes:
-        one = open_nodes.pop()
-        if one.type in _ACTS or (one.type == "unary_expression" and text(one).startswith("delete")):
-            return True
-        if one.type not in FUNCTIONS:
-            open_nodes.extend(one.named_children)
-    return False
-
-
 def _mentions(node: Node) -> frozenset[str]:
     return frozenset(text(one) for one in cursor(_NAMES).captures(node).get("name", []))
+
+
+def _marks(node: Node) -> frozenset[str]:
+    return _mentions(node) | {_WRITES} if effects.writes(node) else _mentions(node)
 
 
 def _nearest(literal: str) -> bytes | None:
@@ -318,57 +379,3 @@ def _nearest(literal: str) -> bytes | None:
 
 def _blank_out(code: bytearray, start: int, end: int) -> None:
     code[start:end] = b";" + re.sub(rb"[^\r\n]", b" ", bytes(code[start + 1 : end]))
-
-
-# --- handlers ------------------------------------------------------------------------------------------------------------------------------
-
-
-def _keys_of(value: Node | None, statements: list[_Statement]) -> Iterator[str]:
-    """The keys of the object that an expression is or returns. One that cannot be read from the text is listed as it is written."""
-    if value is None:
-        return
-    if value.type == "parenthesized_expression":
-        for child in value.named_children:
-            yield from _keys_of(child, statements)
-    elif value.type in FUNCTIONS:
-        body = value.child_by_field_name("body")
-        if body is not None and body.type == "statement_block":
-            for returned in _returned(body):
-                if returned.type == "identifier":
-                    returned = _find_value(text(returned), body.named_children) or returned
-                yield from _keys_of(returned, statements)
-        else:
-            yield from _keys_of(body, statements)
-    elif value.type == "identifier":
-        found = _find_value(text(value), [one.node for one in statements])
-        if found is not None and found.type == "object":
-            yield from _keys_of(found, statements)
-        else:
-            yield text(value)
-    elif value.type == "object":
-        for child in value.named_children:
-            key = child.child_by_field_name("key") or child.child_by_field_name("name")
-            if child.type != "comment":
-                yield (name_of(key) if key is not None else text(child))[:MAX_NAME]
-    else:
-        yield text(value)[:MAX_NAME]
-
-
-def _find_value(name: str, nodes: Iterable[Node]) -> Node | None:
-    for node in nodes:
-        if node.type in FUNCTIONS and text(node.child_by_field_name("name")) == name:
-            return node
-        for one in node.named_children:
-            if one.type == "variable_declarator" and text(one.child_by_field_name("name")) == name:
-                return one.child_by_field_name("value")
-    return None
-
-
-def _returned(body: Node) -> Iterator[Node]:
-    open_nodes = list(reversed(body.named_children))
-    while open_nodes:
-        node = open_nodes.pop()
-        if node.type == "return_statement":
-            yield from (child for child in node.named_children[:1] if child.type != "comment")
-        elif node.type not in FUNCTIONS and node.type.endswith(("statement", "block", "clause", "body", "case", "default")):
-            open_nodes.extend(reversed(node.named_children))

@@ -33,11 +33,11 @@ class NoModule(Exception):
         self.message = message
 
 
-def is_inside_function(node: Node) -> bool:
-    """Whether a function stands around the node."""
+def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
+    """Whether a function stands around the node; without `arrows`, one that has its own `arguments` and `new.target`."""
     above = node.parent
     while above is not None:
-        if above.type in FUNCTIONS or above.type == "class_static_block":
+        if (above.type in FUNCTIONS and (arrows or above.type != "arrow_function")) or above.type == "class_static_block":
             return True
         above = above.parent
     return False
@@ -69,7 +69,8 @@ def _sign(found: re.Match[str]) -> str:
 
 def place(node: Node) -> tuple[int, int]:
     """Line and column, counted from 1; the column in bytes."""
-    return node.start_point.row + 1, node.start_point.column + 1
+    row, column = node.start_point  # unpacked: its attributes `row` and `column` are freed memory past 256 in tree-sitter 0.26
+    return row + 1, column + 1
 
 
 def first_error(root: Node) -> NoModule:

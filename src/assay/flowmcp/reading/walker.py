@@ -1,8 +1,10 @@
 """The JavaScript that stands around a module: what it takes away before the module runs, and how it copies the exported object to plain data.
 
 It takes hold of every function it needs before the module runs, and afterwards touches only objects without a prototype: whatever the module does
-to `JSON`, `Array.prototype` or `Object.prototype` changes nothing here. Accessors are never called. All of it is joined to one line: the engine
-gives line 1 no number, so that the lines of an error are those of the module, which begins on line 2. Where an accessor was read, the engine does not know.
+to `JSON`, `Array.prototype` or `Object.prototype` changes nothing here. It changes what users of the module see, so each change of a built-in is noted,
+and so is each place where reading a property, listing the keys and writing JSON differ. Accessors are never called. All of it is joined to one line: the
+engine gives line 1 no number, so that the lines of an error are those of the module, which begins on line 2. Where an accessor was read, the engine does
+not know.
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ HOST = (
 _WALKER = """
 (function () {
   "use strict";
-  const { apply, construct, ownKeys, getOwnPropertyDescriptor: describe, defineProperty: define, getPrototypeOf, setPrototypeOf } = Reflect;
-  const { create, prototype: ObjectPrototype } = Object;
+  const { apply, construct, ownKeys, getOwnPropertyDescriptor: describe, defineProperty: define, deleteProperty: remove } = Reflect;
+  const { getPrototypeOf, setPrototypeOf } = Reflect;
+  const { create, is, prototype: ObjectPrototype } = Object;
   const { isArray, prototype: ArrayPrototype } = Array;
   const { parse, stringify } = JSON;
   const { isFinite } = Number;
-  const { hasOwnProperty } = ObjectPrototype;
+  const { hasOwnProperty, toString: tagOf } = ObjectPrototype;
+  const { toStringTag } = Symbol;
   const { slice } = String.prototype;
+  const { has: mapHas, set: mapSet } = Map.prototype;
   const Fault = Error;
   const Clock = Date;
   const ABSENT = { __proto__: null };
@@ -40,14 +45,14 @@ _WALKER = """
   const fixed = (value) => ({ __proto__: null, value, writable: true, enumerable: false, configurable: true });
 
   let broke = null;
-  let exported;
+  let readExport;
   function refuse(what, isCall) {
     const fault = new Fault(what);
     if (broke === null) broke = { __proto__: null, what, stack: isCall ? fault.stack : "" };
     throw fault;
   }
   function forbid(owner, name, what) {
-    const ask = function () { return refuse(what, false); };
+    const ask = () => refuse(what, false);
     define(owner, name, { __proto__: null, get: ask, set: ask, enumerable: false, configurable: false });
   }
   function forbidCall(owner, name, what) {
@@ -59,6 +64,7 @@ _WALKER = """
     return construct(Clock, given, new.target);
   };
   define(Day, "prototype", { __proto__: null, value: Clock.prototype, writable: false });
+  define(Day, "length", { __proto__: null, value: 7, writable: false, enumerable: false, configurable: true });
   define(Clock.prototype, "constructor", fixed(Day));
   define(Day, "parse", fixed(Clock.parse));
   define(Day, "UTC", fixed(Clock.UTC));
@@ -71,31 +77,53 @@ _WALKER = """
     for (const name of names) forbidCall(owner, name, "the language of the machine: `" + name + "`");
   }
 
+  forbidCall(getPrototypeOf(refuse), "toString", "the text of a function");
+  for (const [owner, names] of [
+    [ArrayPrototype, ["findLastIndex", "toSpliced", "with"]], [Array, ["fromAsync"]], [Object, ["groupBy"]], [Map, ["groupBy"]],
+    [String.prototype, ["isWellFormed", "toWellFormed"]], [Promise, ["withResolvers", "try"]],
+    [ArrayBuffer.prototype, ["maxByteLength", "resizable", "resize", "transfer", "transferToFixedLength", "detached"]],
+    [getPrototypeOf(Uint8Array.prototype), ["at", "findLast", "findLastIndex", "toReversed", "toSorted", "with"]],
+    [Set.prototype, ["union", "intersection", "difference", "symmetricDifference", "isSubsetOf", "isSupersetOf", "isDisjointFrom"]],
+    [Symbol, ["dispose", "asyncDispose"]], [RegExp.prototype, ["hasIndices", "unicodeSets", "compile"]], [Math, ["f16round", "sumPrecise"]],
+    [RegExp, ["escape", "input", "$_", "lastMatch", "$&", "lastParen", "$+", "leftContext", "$`", "rightContext", "$'", "$1", "$2", "$3", "$4", "$5", "$6",
+      "$7", "$8", "$9"]], [Error, ["captureStackTrace", "stackTraceLimit", "prepareStackTrace", "isError"]], [Error.prototype, ["cause"]],
+    [JSON, ["rawJSON", "isRawJSON"]]]) {
+    for (const name of names) if (!has(owner, name)) forbid(owner, name, "`" + name + "`");
+  }
+
+  for (const [owner, names] of [[Object, ["__getClass"]], [String.prototype, ["__quote"]],
+    [BigInt, ["cdiv", "cdivrem", "ctz", "ediv", "edivrem", "fdiv", "fdivrem", "floorLog2", "sqrt", "sqrtrem", "tdiv", "tdivrem"]]]) {
+    for (const name of names) remove(owner, name);
+  }
+
   for (const maker of [function () {}, async function () {}, function* () {}, async function* () {}]) {
     forbid(getPrototypeOf(maker), "constructor", "code made from text: the constructor of functions");
   }
 
   const quiet = {};
   for (const name of ["log", "info", "warn", "error", "debug", "trace", "table", "dir", "group", "groupEnd", "time", "timeEnd", "assert", "count"]) {
-    define(quiet, name, fixed(function () {}));
+    define(quiet, name, fixed(() => {}));
   }
   define(globalThis, "console", fixed(quiet));
 
-  const at = function at(index) {
-    let place = +index;
-    place = place !== place ? 0 : place < 0 ? -((-place) - ((-place) % 1)) + this.length : place - (place % 1);
-    return place < 0 || place >= this.length ? undefined : this[place];
-  };
-  define(Array.prototype, "at", fixed(at));
-  define(String.prototype, "at", fixed(at));
-  define(Object, "hasOwn", fixed(function hasOwn(owner, name) { return apply(hasOwnProperty, owner, [name]); }));
   const { sort, reverse, slice: cut } = ArrayPrototype;
-  define(Array.prototype, "toSorted", fixed(function toSorted(order) { return apply(sort, apply(cut, this, []), [order]); }));
-  define(Array.prototype, "toReversed", fixed(function toReversed() { return apply(reverse, apply(cut, this, []), []); }));
-  define(Array.prototype, "findLast", fixed(function findLast(test, self) {
-    for (let i = this.length - 1; i >= 0; i -= 1) if (apply(test, self, [this[i], i, this])) return this[i];
-    return undefined;
-  }));
+  const added = {
+    at(index) {
+      let place = +index;
+      place = place !== place ? 0 : place < 0 ? -((-place) - ((-place) % 1)) + this.length : place - (place % 1);
+      return place < 0 || place >= this.length ? undefined : this[place];
+    },
+    hasOwn(owner, name) { return apply(hasOwnProperty, owner, [name]); },
+    toSorted(order) { return apply(sort, apply(cut, this, []), [order]); },
+    toReversed() { return apply(reverse, apply(cut, this, []), []); },
+    findLast(test) {
+      for (let i = this.length - 1; i >= 0; i -= 1) if (apply(test, arguments[1], [this[i], i, this])) return this[i];
+      return undefined;
+    },
+  };
+  for (const name of ["at", "findLast", "toReversed", "toSorted"]) define(Array.prototype, name, fixed(added[name]));
+  define(String.prototype, "at", fixed(added.at));
+  define(Object, "hasOwn", fixed(added.hasOwn));
 
   let nodes = 0;
   let units = 0;
@@ -105,6 +133,7 @@ _WALKER = """
   const trail = create(null);
   const above = create(null);
   const notes = bare([]);
+  let isTagged = false;
 
   function bare(list) { setPrototypeOf(list, null); return list; }
   function stop(why, depth) { stopped = why; stoppedAt = depth < 12 ? depth : 12; throw ABSENT; }
@@ -124,6 +153,49 @@ _WALKER = """
   function has(owner, name) { return apply(hasOwnProperty, owner, [name]); }
   function spend(amount, depth) { units += amount; if (units > MAX_TEXT) stop("text", depth); }
 
+  const builtIns = bare([]);
+  const learned = new Map();
+  function learn(value, name) {
+    if (typeof value === "function" ? !has(value, "prototype") : typeof value !== "object" || value === null) return;
+    if (apply(mapHas, learned, [value])) return;
+    apply(mapSet, learned, [value, true]);
+    const one = { __proto__: null, value, name, parent: getPrototypeOf(value), own: create(null) };
+    builtIns[builtIns.length] = one;
+    const keys = ownKeys(value);
+    for (let i = 0; i < keys.length; i += 1) {
+      const own = describe(value, keys[i]);
+      one.own[keys[i]] = bare(own);
+      const inner = typeof keys[i] === "symbol" ? name + "[symbol]" : name === "" ? keys[i] : name + "." + keys[i];
+      learn(own.value, inner);
+    }
+    learn(one.parent, name + ".__proto__");
+  }
+  function learnAll() {
+    learn(globalThis, "");
+    const iterators = [[][Symbol.iterator](), ""[Symbol.iterator](), new Map().entries(), new Set().entries(), "".matchAll(/x/g), (function* () {})(),
+      (async function* () {})(), async function () {}];
+    for (let i = 0; i < iterators.length; i += 1) learn(getPrototypeOf(iterators[i]), "iterator");
+  }
+  function changed(name, key) {
+    note(0, "change of the built-in `" + (typeof key === "symbol" ? name + "[symbol]" : name === "" ? key : name + "." + key) + "`");
+  }
+  function compareAll() {
+    for (let i = 0; i < builtIns.length && count < 20; i += 1) {
+      const { value, name, parent, own } = builtIns[i];
+      if (getPrototypeOf(value) !== parent) changed(name, "__proto__");
+      const now = ownKeys(value);
+      for (let j = 0; j < now.length; j += 1) if (own[now[j]] === undefined) changed(name, now[j]);
+      const before = ownKeys(own);
+      for (let j = 0; j < before.length; j += 1) {
+        const was = own[before[j]];
+        const found = describe(value, before[j]);
+        const isSame = found !== undefined && has(found, "value") === has(was, "value") && found.enumerable === was.enumerable
+          && (has(was, "value") ? is(found.value, was.value) && found.writable === was.writable : found.get === was.get && found.set === was.set);
+        if (!isSame) changed(name, before[j]);
+      }
+    }
+  }
+
   function converts(value) {
     for (let i = 0; value !== null && value !== ObjectPrototype && value !== ArrayPrototype && i < 1000; i += 1) {
       const own = describe(value, "toJSON");
@@ -134,12 +206,17 @@ _WALKER = """
   }
   function judge(value, depth, isList) {
     const parent = getPrototypeOf(value);
-    if (isList ? parent !== ArrayPrototype : parent !== ObjectPrototype && parent !== null) {
+    const isPlain = isList ? parent === ArrayPrototype : parent === ObjectPrototype || parent === null;
+    if (!isPlain) {
       let kind = "object of a class";
       for (let i = 0; i < NAMES; i += 1) if (BRANDS[i][0] === parent) kind = BRANDS[i][1];
       note(depth, kind);
+    } else if (!isTagged && describe(value, toStringTag) === undefined) {
+      const tag = apply(tagOf, value, []);
+      if (tag !== (isList ? "[object Array]" : "[object Object]")) note(depth, apply(slice, tag, [8, -1]) + " object");
     }
     if (converts(value)) note(depth, "toJSON");
+    return isPlain;
   }
 
   function copy(value, depth) {
@@ -159,8 +236,8 @@ _WALKER = """
     if (depth >= MAX_DEPTH) stop("depth", depth);
     above[depth] = value;
     const isList = isArray(value);
-    judge(value, depth, isList);
-    return isList ? copyList(value, depth) : copyObject(value, depth);
+    const isPlain = judge(value, depth, isList);
+    return isList ? copyList(value, depth) : copyObject(value, depth, isPlain);
   }
   function copyList(value, depth) {
     const { length } = value;
@@ -182,7 +259,7 @@ _WALKER = """
     if (ownKeys(value).length !== present + 1) note(depth, "named member of a list");
     return list;
   }
-  function copyObject(value, depth) {
+  function copyObject(value, depth, isPlain) {
     const plain = create(null);
     const keys = ownKeys(value);
     const { length } = keys;
@@ -190,9 +267,12 @@ _WALKER = """
     for (let i = 0; i < length; i += 1) {
       const key = keys[i];
       const own = describe(value, key);
-      if (!own.enumerable) continue;
       if (typeof key === "symbol") { note(depth, "symbol as a key"); continue; }
       trail[depth] = key;
+      if (!own.enumerable) {
+        if (!isPlain) continue;
+        note(depth + 1, "hidden property");
+      }
       spend(key.length, depth + 1);
       if (!has(own, "value")) { note(depth + 1, "accessor"); continue; }
       const item = copy(own.value, depth + 1);
@@ -227,7 +307,8 @@ _WALKER = """
   }
 
   function run(module) {
-    exported = apply(module, undefined, []);
+    learnAll();
+    readExport = apply(module, undefined, []);
     const answer = create(null);
     answer.outcome = "ran";
     return answer;
@@ -235,6 +316,7 @@ _WALKER = """
   function deliver() {
     if (broke !== null) return used();
     const answer = create(null);
+    const exported = apply(readExport, undefined, []);
     if (typeof exported !== "object" || exported === null || isArray(exported)) {
       answer.outcome = "no object";
       answer.kind = exported === null ? "null" : isArray(exported) ? "a list" : typeof exported;
@@ -243,6 +325,8 @@ _WALKER = """
     let plain;
     try {
       if (describe(ObjectPrototype, "toJSON") !== undefined || describe(ArrayPrototype, "toJSON") !== undefined) note(0, "toJSON of every object");
+      isTagged = describe(ObjectPrototype, toStringTag) !== undefined || describe(ArrayPrototype, toStringTag) !== undefined;
+      compareAll();
       plain = copy(exported, 0);
     } catch (error) {
       if (error !== ABSENT) throw error;

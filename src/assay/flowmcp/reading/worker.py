@@ -42,7 +42,7 @@ def main() -> None:
     """Answer requests from standard input until it ends."""
     os.environ["TZ"] = "UTC"  # the local time of a date must not depend on the machine
     time.tzset()
-    serve(_reply, greeting=_greeting, cpu_s=limits.WALL_S + 1, memory=limits.PROCESS_MEMORY, wall_s=limits.WALL_S + 1)
+    serve(_reply, greeting=_greeting, cpu_s=limits.CPU_S, memory=limits.PROCESS_MEMORY, wall_s=limits.WALL_S + 1)
 
 
 def _reply(source: bytes) -> bytes:
@@ -69,6 +69,8 @@ def answer(source: bytes) -> dict[str, Any]:
     if target is None:
         others = [*module.exports, *(f"{name} of '{_shown(specifier)}'" for name, specifier in module.passed_on.items())]
         return {"outcome": "no export", "exports": [*others[:20], *(["default"] if module.has_default else [])]}
+    if target == "*":
+        return {"outcome": "used", "export": "main", "what": f"what `export *` passes on from '{_shown(module.passed_on['*'])}'", "line": None}
     if target in module.passed_on:
         return {"outcome": "used", "export": target, "what": f"`{target}` of the import '{_shown(module.passed_on[target])}'", "line": None}
     local = module.exports[target]
@@ -87,10 +89,11 @@ def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
         return {"outcome": "used", "line": missing[0], "what": missing[1]}
     whole = module.program(target, whole=True)
     outcome = _run(module, target, whole)
-    if outcome["outcome"] not in ("no syntax", "threw", "used"):
-        return outcome
-    part = module.program(target, whole=False)
-    return outcome if part == whole else _run(module, target, part)
+    if outcome["outcome"] == "used":
+        part = module.program(target, whole=False)
+        outcome = outcome if part == whole else _run(module, target, part)
+    line = module.catches(target) if outcome["outcome"] == "copied" else None
+    return outcome if line is None else {"outcome": "used", "line": line, "what": "`try`"}
 
 
 def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
     walker("forbid", json.dumps(list(forbidden.items())))
     context.set_time_limit(limits.RUN_S)
     try:
-        code: _Callable = context.eval(f"(function () {{ 'use strict';\n{program.decode()}\n;return ({target});\n}})")
+        code: _Callable = context.eval(f"(function () {{ 'use strict';\n{program.decode()}\n;return () => ({target});\n}})")
     except quickjs.JSException as error:
         return _broken(str(error), compiling=True)
     try:

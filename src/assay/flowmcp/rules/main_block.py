@@ -48,7 +48,7 @@ def check(schema: ToolSchema, found: Findings) -> dict[str, Any]:
     """Check everything but the tools; return the tools under the key they stand under, empty where there are none to look at."""
     main = schema.main
     for place in schema.not_data:
-        found.add("not-data", place.path.removeprefix("main."), f"is {place.kind}, which is no data.")
+        found.add("not-data", place.path.removeprefix("main."), f"is not plain data: {place.kind}.")
     for module in schema.modules:
         if module.source != "requiredLibraries":
             found.add("module-imported", "", f"the file asks for {module.name!r} ({module.source}).", line=module.line)
