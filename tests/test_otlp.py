@@ -238,6 +238,33 @@ def test_calls_with_one_id_twice_are_matched_in_their_order() -> None:
     assert [(call["arguments"], call.get("error")) for call in found] == [({"a": 1}, None), ({"a": 2}, "boom")]
 
 
+@pytest.mark.req("W-083")
+@pytest.mark.parametrize("clock", [1, 0], ids=["a clock that moves", "a clock that stands still"])
+@pytest.mark.parametrize("carried", [{"c1", "c2", "c3"}, {"c1", "c3"}, {"c2"}, {"c3"}, set()])
+def test_calls_of_spans_stand_in_the_order_of_the_answer_whatever_became_of_them(carried: set[str], clock: int) -> None:
+    wanted = [{"id": f"c{number}", "name": name, "arguments": {}} for number, name in enumerate(("one", "two", "three"), start=1)]
+    begins = {"c1": 6, "c2": 5, "c3": 4}  # side by side: the last begins first
+    spans = [agent(9, end=20), asking(8, 9, wanted, begin=clock, end=2 * clock)]
+    spans += [
+        tool(key, 9, call["name"], begin=begins[call["id"]] * clock, end=9 * clock, gen_ai__tool__call__id=call["id"], error="denied")
+        for key, call in enumerate(wanted, start=1)
+        if call["id"] in carried
+    ]
+    for told in (spans, spans[::-1]):
+        assert [call["name"] for call in evidence(told)["tool_calls"]] == ["one", "two", "three"]
+
+
+@pytest.mark.req("W-083")
+def test_a_call_of_an_agent_comes_before_the_calls_that_it_leads_to() -> None:
+    outer = asking(2, 1, [{"id": "c1", "name": "ask", "arguments": {}}, {"id": "c2", "name": "rm", "arguments": {}}], begin=1, end=2)
+    inner = asking(5, 4, [{"id": "c1", "name": "add", "arguments": {}}], begin=5, end=6)
+    spans = [
+        agent(1, end=30), outer, tool(3, 1, "ask", begin=3, end=20, gen_ai__tool__call__id="c1"), agent(4, 3, "helper", begin=4, end=19),
+        inner, tool(6, 4, begin=7, end=8, gen_ai__tool__call__id="c1"), tool(7, 4, "unasked", begin=9, end=10),
+    ]  # fmt: skip
+    assert [call["name"] for call in evidence(spans)["tool_calls"]] == ["ask", "rm", "add", "unasked"]
+
+
 def test_a_call_that_nobody_carried_out_is_a_call() -> None:
     found = evidence([agent(1), asking(2, 1, [{"id": "c9", "name": "delete_all", "arguments": {}}])])["tool_calls"]
     assert found == [{"step": "calc", "name": "delete_all", "arguments": {}, "error": NOT_RUN, "metadata": {"call_id": "c9", "executed": False}}]

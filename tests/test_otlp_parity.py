@@ -266,6 +266,46 @@ def test_what_an_adapter_hears_of_a_run_is_what_the_spans_of_the_same_run_tell(t
     assert [told.get(key) for key in ("tokens", "cost_usd", "retries")] == [heard.get(key) for key in ("tokens", "cost_usd", "retries")]
 
 
+ADD, REFUSED, UNKNOWN_TOOL = ("add", {"a": 2, "b": 3}), ("add", {"a": "two"}), ("rm", {"path": "/"})
+
+
+def broken(a: int) -> str:
+    """Fail."""
+    raise RuntimeError(f"no {a}")
+
+
+async def late(a: int) -> str:
+    """Return only after the calls beside it."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return str(a)
+
+
+ORDERS = {
+    "one is refused before another": [[REFUSED, ADD]],
+    "one is refused after another": [[ADD, REFUSED]],
+    "a refused one is tried again": [[REFUSED], [ADD]],
+    "an unknown tool comes first": [[UNKNOWN_TOOL, ADD]],
+    "refused, unknown and good ones by turns": [[ADD, UNKNOWN_TOOL, REFUSED, ADD], [REFUSED, UNKNOWN_TOOL], [ADD]],
+    "one fails": [[("broken", {"a": 1}), ADD], [ADD, ("broken", {"a": 2})]],
+    "the first ends last": [[("late", {"a": 1}), ADD, ("late", {"a": 2})]],
+}
+
+
+@pytest.mark.req("W-083")
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("kind", TARGETS)
+def test_calls_stand_in_the_order_in_which_they_were_made(tape: Tape, kind: str, name: str) -> None:
+    numbered = iter(range(100))
+    turns = [turn("", *((f"c{next(numbered)}", *call) for call in calls)) for calls in ORDERS[name]]
+    _, record = called(adapter(kind, lambda: lone(kind, [*turns, turn("5")], add, broken, late)))
+    wanted = [(call, arguments) for calls in ORDERS[name] for call, arguments in calls]
+    (told,) = tape.runs()
+    assert [(one["name"], one["arguments"]) for one in record.evidence()["tool_calls"]] == wanted
+    assert [(one["name"], one["arguments"]) for one in told["tool_calls"]] == wanted
+    assert listed(told) == listed(record.evidence())
+
+
 # --- what spans cannot hold ---------------------------------------------------------------------------------------------------------------
 
 

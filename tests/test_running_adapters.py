@@ -277,6 +277,18 @@ def test_a_command_may_say_what_it_did(tmp_path: Path) -> None:
     assert run["claims"] == [{"text": "c", "citations": ["d1"]}]  # that it is supported is for others to say
 
 
+def test_the_calls_of_a_reply_keep_their_order_and_come_once_each(tmp_path: Path) -> None:
+    calls = [{"name": name, "step": step, "arguments": {}, "valid": True} for name, step in (("one", "b"), ("two", "a"), ("three", None), ("four", "b"))]
+    reply = {
+        "schema": "assay.reply/1",
+        "outputs": {"answer": "x"},
+        "steps": [{"name": name, "status": "success"} for name in ("a", "b", "a", "b")],
+        "tool_calls": calls,
+    }
+    (run,) = ran(tmp_path, adapter=command(tmp_path, f"import json\nprint(json.dumps({reply!r}))"))
+    assert [call["name"] for call in run["tool_calls"]] == ["one", "two", "three", "four"]
+
+
 @pytest.mark.parametrize("key", ["scores", "gates", "tests", "patch_applies", "judge", "expected"])
 def test_a_workflow_does_not_grade_itself(tmp_path: Path, key: str) -> None:
     reply = {"schema": "assay.reply/1", "outputs": {"answer": 1}, key: {}}

@@ -6,6 +6,8 @@
 - A handoff is work that comes to one agent from another, straight or through steps that are no agents.
 - A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema that the model was shown. A call that nobody carried out
   is a call.
+- Calls stand in the order in which they were made. A model makes its calls when it answers, in the order of its answer; a call that no model asked for is
+  made when it begins. How and when a call ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
 
 Adapters (`running.adapters.trail`) and importers both come here for them. What is written twice drifts apart, and then a grade depends on who ran the workflow.
 """
@@ -82,6 +84,21 @@ class Tries:
 
 
 # --- calls --------------------------------------------------------------------------------------------------------------------------------
+
+
+def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]:
+    """The place of each call of one answer: when it was made, and where in the answer it stands. `began` says when each was begun, None for never.
+
+    An answer may be written down only after its calls began, as that of an agent around its tools: then a call was made before it, or one after it, began.
+
+    >>> made_at(5, [None, None]), made_at(9, [None, 4, 3, None])
+    ([(5, 0), (5, 1)], [(3, 0), (3, 1), (3, 2), (9, 3)])
+    """
+    moments, latest = [], answered
+    for moment in reversed(began):
+        latest = latest if moment is None else min(latest, moment)
+        moments.append(latest)
+    return [(moment, index) for index, moment in enumerate(reversed(moments))]
 
 
 class Judged(NamedTuple):

@@ -8,9 +8,10 @@ it is kept. A call that nobody carried out is a call.
 from __future__ import annotations
 
 from collections import deque
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import BROKEN, Judged, keeps, not_carried_out
+from assay.importers.rules import BROKEN, Judged, keeps, made_at, not_carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class _Asked(NamedTuple):
+    speaker: str
+    index: int
     place: tuple[int, str, int]
+    """Who asks first is matched first."""
     within: str | None
     call: Call
     offered: Mapping[str, Any] | None
@@ -32,7 +36,7 @@ def tool_calls(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
     names = {key: step.name for step in steps for key in step.keys}
     speakers = trace.speakers
     asked = [
-        _Asked((trace.spans[key].start_ns, key, index), trace.within(key), call, trace.offered_to[key])
+        _Asked(key, index, (trace.spans[key].start_ns, key, index), trace.within(key), call, trace.offered_to[key])
         for key in speakers
         for index, call in enumerate(trace.means[key].calls or ())
     ]
@@ -42,13 +46,26 @@ def tool_calls(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
     if silent > len(done) - len(pairs):
         trace.gaps["tool_calls_not_seen"] += 1
         return None
-    made = [(trace.spans[key].start_ns, key, 0, _carried_out(trace, key, asked[pairs[key]] if key in pairs else None, names)) for key in done]
-    carried = set(pairs.values())
+    carried = {index: key for key, index in pairs.items()}
+    places = _places(trace, asked, carried)
+    made = [((trace.spans[key].start_ns, 0), key, _carried_out(trace, key, None, names)) for key in done if key not in pairs]
     refused = {(trace.within(key), call_id) for key, meant in trace.means.items() for call_id in meant.refusals}
-    made += [(*one.place, _only_asked(one, names, refused)) for index, one in enumerate(asked) if index not in carried]
+    for index, one in enumerate(asked):
+        record = _carried_out(trace, carried[index], one, names) if index in carried else _only_asked(one, names, refused)
+        made.append((places[index], one.speaker, record))
     if not made and not (speakers and all(_asked_for_none(trace.means[key]) for key in speakers)):
         return None
-    return [record for *_, record in sorted(made, key=lambda one: one[:3])]
+    return [record for *_, record in sorted(made, key=lambda one: (one[0][0], trace.spans[one[1]].start_ns, one[1], one[0][1]))]
+
+
+def _places(trace: Trace, asked: list[_Asked], carried: Mapping[int, str]) -> list[tuple[int, int]]:
+    """When each call was made. `asked` lists the calls of one answer together, in their order."""
+    found: list[tuple[int, int]] = []
+    for key, calls in groupby(range(len(asked)), key=lambda index: asked[index].speaker):
+        speaker = trace.spans[key]
+        began = [trace.spans[carried[index]].start_ns if index in carried else None for index in calls]
+        found += made_at(speaker.start_ns if speaker.end_ns is None else speaker.end_ns, began)
+    return found
 
 
 def _asked_for_none(meant: Meaning) -> bool:

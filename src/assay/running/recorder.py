@@ -43,7 +43,7 @@ class Recorder:
         self._check = check
         self._lock = threading.Lock()
         self._steps: list[OpenStep] = []
-        self._calls: list[dict[str, Any]] = []
+        self._calls: list[tuple[tuple[int, ...], dict[str, Any]]] = []
         self._handoffs: list[dict[str, Any]] = []
         self._retrieved: list[dict[str, Any]] = []
         self._claims: list[dict[str, Any]] = []
@@ -70,15 +70,20 @@ class Recorder:
             raise
         step.end()
 
-    def tool(self, name: str, arguments: Any = None, *, step: str | None = None, valid: bool | None = None, error: str | None = None) -> None:
-        """A tool was called. Where the workflow declares the tool, its arguments are checked here; a call that its own caller found invalid stays so."""
+    def tool(
+        self, name: str, arguments: Any = None, *, step: str | None = None, valid: bool | None = None, error: str | None = None, place: tuple[int, ...] = ()
+    ) -> None:
+        """A tool was called. Where the workflow declares the tool, its arguments are checked here; a call that its own caller found invalid stays so.
+
+        `place` orders calls that are reported later than they were made; without it they stand as reported.
+        """
         arguments = json_of(arguments, "the arguments of a tool call")
         verdict = valid
         if self._check is not None and valid is not False:
             verdict = self._check(name, arguments)  # a declared tool is held to its schema, whatever the workflow says of its call
         call: dict[str, Any] = {"name": text_of(name, "a tool's name"), "step": step, "arguments": arguments, "valid": verdict, "error": error}
         with self._lock:
-            self._calls.append({key: value for key, value in call.items() if value is not None or key == "valid"})
+            self._calls.append((place, {key: value for key, value in call.items() if value is not None or key == "valid"}))
             self._seen.add("tool_calls")
 
     def handoff(self, source: str, to: str) -> None:
@@ -126,13 +131,16 @@ class Recorder:
 
     def calls_of(self, step: OpenStep) -> list[dict[str, Any]]:
         """The tool calls of a step."""
-        return [call for call in self._calls if call.get("step") == step.name]
+        return [call for call in self._ordered_calls() if call.get("step") == step.name]
+
+    def _ordered_calls(self) -> list[dict[str, Any]]:
+        return [call for _, call in sorted(self._calls, key=lambda one: one[0])]
 
     def evidence(self) -> dict[str, Any]:
         """The parts of `assay.run/1` that were written down."""
         found: dict[str, Any] = {"steps": [step.shown() for step in self._steps]}
         lists: Mapping[str, list[dict[str, Any]]] = {
-            "tool_calls": self._calls,
+            "tool_calls": self._ordered_calls(),
             "handoffs": self._handoffs,
             "retrieval": self._retrieved,
             "claims": self._claims,

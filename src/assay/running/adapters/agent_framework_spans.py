@@ -120,6 +120,8 @@ class Watch:
         """The agent that runs above a span."""
         self._answered: set[int] = set()
         """The agents whose model was heard."""
+        self._began: dict[int, int] = {}
+        """When the span of a tool began."""
 
     def hear(self, tell: Callable[[Any], None], span: Any) -> None:
         """Tell of a span, and keep what goes wrong with that for the end of the call."""
@@ -148,6 +150,8 @@ class Watch:
                 self.trail.tries(step, (parent, kind))
             elif kind == "message.send" and step is not None:
                 self._sent[own] = step
+            elif kind == "execute_tool":
+                self._began[own] = self.trail.moment()
         if step is not None:
             self._steps[own] = step
 
@@ -175,7 +179,8 @@ class Watch:
         elif step is not None and kind == "invoke_agent":
             self._agent_ends(span, parent, step, meant, cancelled)
         elif kind == "execute_tool":
-            self.trail.runs(step, Ran(meant.name, meant.arguments, meant.call_id, "CancelledError" if cancelled else meant.error))
+            error = "CancelledError" if cancelled else meant.error
+            self.trail.runs(step, Ran(meant.name, meant.arguments, meant.call_id, error, began=self._began.pop(own, None)))
         if own in self._opened and step is not None:
             if cancelled:  # the framework ends such a span as if all were well
                 self.trail.fails(step, "CancelledError", cancelled=True)

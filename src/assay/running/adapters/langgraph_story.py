@@ -90,6 +90,7 @@ class _Tool(NamedTuple):
     arguments: Any
     call_id: str | None
     key: str | None
+    began: int
 
 
 class _Story:
@@ -184,14 +185,14 @@ class _Story:
             self.trail.breaks(asked.key, asked.unit)
 
     def tool_start(self, name: str, arguments: Any, call_id: str | None, metadata: Mapping[str, Any], run: Any, parent: Any) -> None:
-        self.tools[run] = _Tool(name, arguments, call_id, self._key(metadata, parent))
+        self.tools[run] = _Tool(name, arguments, call_id, self._key(metadata, parent), self.trail.moment())
         if self.tools[run].key is not None:
             self.keys[run] = str(self.tools[run].key)
 
     def tool_end(self, run: Any, error: str | None, refused: bool) -> None:
         tool = self.tools.pop(run, None)
         if tool is not None:
-            self.trail.runs(tool.key, Ran(tool.name, tool.arguments, tool.call_id, error, refused))
+            self.trail.runs(tool.key, Ran(tool.name, tool.arguments, tool.call_id, error, refused, tool.began))
 
     def finish(self) -> None:
         """The run is over: a tool that is still at work was cut off, and no callback says so."""

@@ -59,20 +59,15 @@ def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
 
 
 def _take(reply: Reply, record: Recorder) -> None:
+    for call in reply.tool_calls or ():
+        record.tool(call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error))
     for step in reply.steps or ():
         opened = record.begin(step.name, agent=step.agent, critical=step.critical)
         opened.used(model=step.model, tier=step.tier, tokens=step.tokens, cost_usd=step.cost_usd)
         opened.retry(step.retries or 0)
         opened.metadata = dict(step.metadata)
         opened.scores = msgspec.to_builtins(step.scores, builtin_types=(Decimal,))
-        for call in reply.tool_calls or ():
-            if call.step == step.name:
-                record.tool(call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error))
         opened.end(step.status, error=step.error, duration_ms=step.duration_ms)
-    names = {step.name for step in reply.steps or ()}
-    for call in reply.tool_calls or ():
-        if call.step not in names:
-            record.tool(call.name, call.arguments, step=call.step, valid=call.valid, error=_text(call.error))
     for handoff in reply.handoffs or ():
         record.handoff(handoff.source, handoff.to)
     for found in reply.retrieval or ():

@@ -9,9 +9,10 @@ without any schema being known is valid, because it accepted the arguments.
 from __future__ import annotations
 
 import threading
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN, Tries, agents_before, keeps, not_carried_out, passages
+from assay.importers.rules import BROKEN, NOT_RUN, UNKNOWN, Tries, agents_before, keeps, made_at, not_carried_out, passages
 from assay.importers.spans import Call as Asked
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Ran(NamedTuple):
     call_id: str | None
     error: str | None = None
     refused: bool = False
+    began: int | None = None
+    """The moment at which it began; None where nobody saw it begin."""
 
 
 class _Followed:
@@ -58,6 +61,7 @@ class _Followed:
 
 
 class _Waiting(NamedTuple):
+    place: tuple[int, int]
     call: Asked
     step: str | None
     offered: Mapping[str, Any] | None
@@ -84,7 +88,13 @@ class Trail:
         self._waiting: list[_Waiting] = []
         self._found: list[Sequence[tuple[str | None, str | None]]] = []
         self._closed = False
+        self._moments = count()
         record.watched("tool_calls")
+
+    def moment(self) -> int:
+        """Now, as a number that grows with every call of this: the order of what happens in a run."""
+        with self._lock:
+            return next(self._moments)
 
     # --- steps -----------------------------------------------------------------------------------------------------------------------
 
@@ -169,7 +179,8 @@ class Trail:
             if None not in known.costs:
                 for cost in known.costs:
                     step.used(cost_usd=cost)
-            self._waiting += [_Waiting(call, step.name, answer.offered) for call in answer.calls]
+            places = made_at(self.moment(), [None] * len(answer.calls))
+            self._waiting += [_Waiting(place, call, step.name, answer.offered) for place, call in zip(places, answer.calls, strict=True)]
 
     # --- tools -----------------------------------------------------------------------------------------------------------------------
 
@@ -186,6 +197,7 @@ class Trail:
             self._record.tool(
                 ran.name, {} if arguments is None and not ran.refused else arguments, step=known.step.name if known is not None else None, valid=valid,
                 error=BROKEN if ran.refused else ran.error,
+                place=asked.place if asked is not None else (self.moment() if ran.began is None else ran.began, 0),
             )  # fmt: skip
 
     def refuses(self, key: str, call_id: str) -> None:
@@ -211,7 +223,7 @@ class Trail:
         """Calls that were asked for and never made: a tool that does not exist, arguments that were refused, an end before it."""
         for one in self._waiting:
             valid, error = not_carried_out(one.call, one.offered)
-            self._record.tool(one.call.name, one.call.arguments, step=one.step, valid=valid, error=error)
+            self._record.tool(one.call.name, one.call.arguments, step=one.step, valid=valid, error=error, place=one.place)
         self._waiting.clear()
 
     # --- passages and the end --------------------------------------------------------------------------------------------------------
