@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 class _Asked(NamedTuple):
     speaker: str
-    index: int
     place: tuple[int, str, int]
     """Who asks first is matched first."""
     within: str | None
@@ -36,7 +35,7 @@ def tool_calls(trace: Trace, steps: list[Piece]) -> list[dict[str, Any]] | None:
     names = {key: step.name for step in steps for key in step.keys}
     speakers = trace.speakers
     asked = [
-        _Asked(key, index, (trace.spans[key].start_ns, key, index), trace.within(key), call, trace.offered_to[key])
+        _Asked(key, (trace.spans[key].start_ns, key, index), trace.within(key), call, trace.offered_to[key])
         for key in speakers
         for index, call in enumerate(trace.means[key].calls or ())
     ]

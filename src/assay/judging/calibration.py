@@ -120,13 +120,14 @@ def agreement_block(labels: Sequence[Any], verdicts: Sequence[Any], scale: Scale
     no_order = None if ordered else "the categories have no order; name the positive one"
     items = list(zip(first, second, strict=True))
     measured: str = "nominal" if scale.name in ("binary", "comparison", "categories") else "interval"
+    by_value = measured == "interval"  # by place, a 5 would be as near to a 2 as a 3 wherever nobody gave a 3 or a 4
     return {
         "n": len(labels),
         "agreement": _or_none(no_classes, level, lambda: agreement(items, confidence=level)),
         "cohen_kappa": _or_none(no_classes, level, lambda: cohen_kappa(pairs, level=level)),
         "weighted_kappa": {
-            "linear": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "linear", level=level)),
-            "quadratic": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "quadratic", level=level)),
+            "linear": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "linear", by_value=by_value, level=level)),
+            "quadratic": _or_none(no_order or no_classes, level, lambda: weighted_kappa(pairs, "quadratic", by_value=by_value, level=level)),
         },
         "krippendorff_alpha": krippendorff_alpha(items, level=measured, confidence=level).shown(),  # type: ignore[arg-type]
         "krippendorff_level": measured,
