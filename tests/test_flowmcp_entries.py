@@ -316,7 +316,7 @@ def test_the_extended_form_opens_only_what_it_must() -> None:
     assert extended["additionalProperties"] is False
     assert set(extended["required"]) == {*strict["required"], "form"}
     opened = {key for key in strict["properties"] if extended["properties"][key] != strict["properties"][key]}
-    assert opened == {"harness", "version", "aggregateGrade", "gradings"}
+    assert opened == {"harness", "version", "aggregateGrade", "gradings", "scoringSystem", "gradingSystem"}
     for key in ("gradings", "categoricalVeto", "scoringSystem", "gradingSystem"):
         assert not schema_valid(without(built(harness="mine"), key))
 

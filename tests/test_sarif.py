@@ -18,13 +18,14 @@ from assay.flowmcp.source import SchemaFinding
 from assay.reports.documents import encode
 from assay.reports.sarif import FINGERPRINT, file_uri, is_file, sarif
 
+SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}
 ROOT = SchemaFinding("root-pattern", "error", "root", "ends with a slash.", "Write it without.", 7)
 FEW = SchemaFinding("tests-few", "warning", "tools.getTide.tests", "there is 1.", "Add tests.")
 
 
 def results(*pairs: tuple[str, list[SchemaFinding]]) -> list[dict[str, Any]]:
-    document = sarif(list(pairs), RULES, tool_version="1.2.3")
+    document = sarif(list(pairs), RULES, tool_version="1.2.3", systems=SYSTEMS)
     return document["runs"][0]["results"]  # type: ignore[no-any-return]
 
 
@@ -52,9 +53,10 @@ def test_a_document_is_valid_by_the_official_schema(official: Any) -> None:
         [("schemas/a b/TideTables.mjs", [ROOT, FEW, FEW]), ("https://example.com/mcp", [FEW]), ("npx tides --stdio", [ROOT]), ("empty.mjs", [])],
         RULES,
         tool_version="1.2.3",
+        systems=SYSTEMS,
     )
     assert list(official.iter_errors(json.loads(encode(document)))) == []
-    assert list(official.iter_errors(sarif([], {}, tool_version="0.1.dev3+x"))) == []
+    assert list(official.iter_errors(sarif([], {}, tool_version="0.1.dev3+x", systems=SYSTEMS))) == []
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(-2, 9))
@@ -68,7 +70,7 @@ def test_no_text_makes_a_document_invalid(source: str, path: str, message: str, 
 
 
 def test_a_result_points_at_its_rule_its_file_and_its_line() -> None:
-    document = sarif([("a/b.mjs", [ROOT])], RULES, tool_version="1.2.3")
+    document = sarif([("a/b.mjs", [ROOT])], RULES, tool_version="1.2.3", systems=SYSTEMS)
     driver = document["runs"][0]["tool"]["driver"]
     (result,) = document["runs"][0]["results"]
     rule = driver["rules"][result["ruleIndex"]]
@@ -87,12 +89,12 @@ def test_a_result_points_at_its_rule_its_file_and_its_line() -> None:
 
 
 def test_every_rule_is_listed_once_also_where_nothing_is_wrong() -> None:
-    listed = [rule["id"] for rule in sarif([], RULES, tool_version="1")["runs"][0]["tool"]["driver"]["rules"]]
+    listed = [rule["id"] for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"]["driver"]["rules"]]
     assert listed == list(RULES)
 
 
 def test_the_number_of_the_public_specification_goes_with_its_rule() -> None:
-    rules = {rule["id"]: rule for rule in sarif([], RULES, tool_version="1")["runs"][0]["tool"]["driver"]["rules"]}
+    rules = {rule["id"]: rule for rule in sarif([], RULES, tool_version="1", systems=SYSTEMS)["runs"][0]["tool"]["driver"]["rules"]}
     assert rules["tests-few"]["properties"]["tags"] == ["TST001"]
     assert "properties" not in rules["root-pattern"]
 
@@ -138,7 +140,7 @@ def test_two_findings_of_one_rule_at_one_place_have_two_fingerprints() -> None:
 
 
 def test_the_same_findings_give_the_same_bytes() -> None:
-    one, two = (encode(sarif([("a.mjs", [ROOT, FEW])], RULES, tool_version="1.2.3")) for _ in range(2))
+    one, two = (encode(sarif([("a.mjs", [ROOT, FEW])], RULES, tool_version="1.2.3", systems=SYSTEMS)) for _ in range(2))
     assert one == two
 
 

@@ -17,9 +17,9 @@ from assay.formulas import formula
 from assay.grading.grade import grade as grade_card
 from assay.pipeline import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
-from assay.records.grade import GRADES_SCHEMA, GRADING_SYSTEM, Grade
+from assay.records.grade import GRADES_SCHEMA, Grade
 from assay.records.reading import read_scorecard
-from assay.records.scorecard import SCORECARD_SCHEMA, SCORING_SYSTEM
+from assay.records.scorecard import SCORECARD_SCHEMA
 from assay.registry import near_miss
 from assay.release.baseline import Stored, check_age, moment_of
 from assay.release.decision import decision, unpaired_decision
@@ -32,7 +32,6 @@ from assay.release.promotion import promote
 from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches
 from assay.release.summary import Summary
 
-VERSIONS = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
 MAX_FAULTS = 20
 
 
@@ -204,7 +203,7 @@ def decide(candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader,
     if terms.slices:
         extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
         promotion = with_slices(promotion, extra["slices"], rules)
-    return decision(promotion, candidate, baseline, rules, plan=plan, versions=VERSIONS, extra=extra)
+    return decision(promotion, candidate, baseline, rules, plan=plan, extra=extra)
 
 
 def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms, plan: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +218,7 @@ def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms
     if terms.samples is not None:
         plan["changed"] = [*plan["changed"], "its samples were declared to be paired, and the sets are compared unpaired"]
     repeats = {"flaky": flaky_samples(candidate, baseline, level=rules.level)}
-    return unpaired_decision(candidate, baseline, rules, plan=plan, versions=VERSIONS, extra=repeats)
+    return unpaired_decision(candidate, baseline, rules, plan=plan, extra=repeats)
 
 
 def _check_quarantine(names: Sequence[str], candidate: Side, baseline: Side) -> None:

@@ -27,6 +27,7 @@ from assay.records.evidence import Run
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
+from assay.records.systems import scored_under
 from assay.registry import near_miss
 from assay.scoring.profile import Plan, make_plan
 from assay.scoring.scorecard import score as _score
@@ -100,10 +101,11 @@ class Grader:
                 plan = self._plans[key] = make_plan(self.shelf.profile(_shelf_name(scorecard.profile.id, "profile")), why="named by the scorecard")
         absent = {planned.id: None for planned in plan.gates if planned.id not in scorecard.hard_gates}
         profile = plan.profile
+        scorecard = structs.replace(scorecard, profile=profile, scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system))
         if not absent:
-            return structs.replace(scorecard, profile=profile)
+            return scorecard
         reasons = dict.fromkeys(absent, f"no evidence: {profile.id} requires this gate and the scorecard does not have it")
-        return structs.replace(scorecard, profile=profile, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**scorecard.gate_reasons, **reasons})
+        return structs.replace(scorecard, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**scorecard.gate_reasons, **reasons})
 
     def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
         if self._profile is not None:

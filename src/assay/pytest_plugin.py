@@ -228,8 +228,7 @@ class Ledger:
             form.finish(stream, faults, self._counts(len(faults)))
 
     def _counts(self, faults: int) -> dict[str, Any]:
-        from assay.records.grade import GRADING_SYSTEM, LETTERS
-        from assay.records.scorecard import SCORING_SYSTEM
+        from assay.records.grade import ENGINE, LETTERS
 
         graded = [one for _, one in self.ordered()]
         passed = sum(one["passed"] for one in graded)
@@ -241,8 +240,8 @@ class Ledger:
             "faults": faults,
             "grades": {letter: sum(one["grade"] == letter for one in graded) for letter in LETTERS},
             "policy": ", ".join(sorted({one["policy"] for one in graded})),
-            "scoringSystem": ", ".join(sorted({one["scoringSystem"] for one in graded})) or SCORING_SYSTEM,
-            "gradingSystem": ", ".join(sorted({one["gradingSystem"] for one in graded})) or GRADING_SYSTEM,
+            "scoringSystem": ", ".join(sorted({one["scoringSystem"] for one in graded})) or ENGINE["scoringSystem"],
+            "gradingSystem": ", ".join(sorted({one["gradingSystem"] for one in graded})) or ENGINE["gradingSystem"],
         }
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

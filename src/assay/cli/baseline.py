@@ -15,8 +15,7 @@ from assay.cli.ledger import add_store, looking, storing
 from assay.cli.named import as_stored, find_named
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files import Unread, read_json, stream_documents
-from assay.records.grade import GRADING_SYSTEM
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import Stored, find, store
 from assay.reports.documents import encode
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
 
-VERSIONS = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
 LOOK = "also look in a ledger, for what the folder does not have"
 _SHOWN = ("samples", "runs", "summary", "fingerprint")
 ACTIONS = {
@@ -125,7 +123,7 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
         "digests": dict(side.digests),
         "summary": dict(side.summary),
-        **VERSIONS,
+        **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
@@ -167,7 +165,8 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
         "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
         "digests": tree.get("digests", {}),
         "summary": {"n": tree["n"], "score": tree["score"]},
-        **VERSIONS,
+        "scoringSystem": result.scoring_system,
+        "gradingSystem": result.grading_system,
     }
     stored = store(options.dir, options.name, kind="exam", facts=facts, write=lambda stream: stream.write(data), now=now)
     if ledger is not None:
@@ -249,7 +248,7 @@ def _list(argv: list[str]) -> int:
         if ledger is not None:
             _list_kept(ledger, found, broken)
     if options.json:
-        opt.print_json({"baselines": found, "broken": broken, **VERSIONS})
+        opt.print_json({"baselines": found, "broken": broken, **ENGINE})
     else:
         for one in found:
             sys.stdout.write(f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples  {one['kind']}\n")

@@ -6,12 +6,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.baseline import LOOK, VERSIONS, add_choices, choice_for, make_parser
+from assay.cli.baseline import LOOK, add_choices, choice_for, make_parser
 from assay.cli.gate_sides import read_named, read_side
 from assay.cli.ledger import add_store, looking
 from assay.errors import ExitCode, printable
 from assay.registry import is_path
-from assay.release.decision import comparison_shown
+from assay.release.decision import comparison_shown, systems
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
@@ -83,7 +83,7 @@ def _compared(options: argparse.Namespace, kept: Looked | None) -> dict[str, Any
         "missing": {"other": found.missing["candidate"], "baseline": found.missing["baseline"]},
         "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
         "policy": rules.policy,
-        **VERSIONS,
+        **systems(after, rules),
     }
 
 

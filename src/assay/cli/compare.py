@@ -76,12 +76,26 @@ def _rank(argv: list[str]) -> int:
 
 def _ranked(options: argparse.Namespace, result: Result | None) -> int:
     grader = _chosen(options, result).grader()
-    found = grades(options.files, grader, result=result)
+    scoring: set[str] = set()
+
+    def noted() -> Iterator[Grade]:
+        for grade in grades(options.files, grader, result=result):
+            scoring.add(grade.scoring_system)
+            yield grade
+
+    found = noted()
     pool = [contender(grade) for grade in found] if options.by == "run" else candidates(found)
     if not pool:
         raise NotEnoughEvidence("FIL-005", "there is nothing to rank.", where=", ".join(options.files))
     places = rank(pool, tie_window=grader.rules.tie_window)
-    document = {"order": shown(places), "by": options.by, "tie_window": grader.rules.tie_window / 100, "policy": grader.rules.policy, **_versions()}
+    document = {
+        "order": shown(places),
+        "by": options.by,
+        "tie_window": grader.rules.tie_window / 100,
+        "policy": grader.rules.policy,
+        "scoringSystem": ", ".join(sorted(scoring)),
+        "gradingSystem": grader.rules.grading_system,
+    }
     if result is not None:
         result.put(document)
     if options.json:
@@ -97,13 +111,6 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
             f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8}  {gates:<14}  tie group {place.tie_group}{decided}\n"
         )
     return ExitCode.PASSED
-
-
-def _versions() -> dict[str, str]:
-    from assay.records.grade import GRADING_SYSTEM
-    from assay.records.scorecard import SCORING_SYSTEM
-
-    return {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
 
 
 def _summary(argv: list[str]) -> int:

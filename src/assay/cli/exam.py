@@ -26,6 +26,7 @@ from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
+from assay.exams.versions import Systems
 from assay.files import Document, atomic_write, read_json
 from assay.reports import junit, markdown
 from assay.reports.documents import pretty
@@ -259,7 +260,8 @@ def _break(argv: list[str]) -> int:
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = _answers_of(options, exam)
     cascades = [cascade_document(break_step(exam, answers.found, marking, step), rules) for step in steps]
-    document = {"rubric": marking.id, "policy": rules.id, "steps": cascades, "faults": [fault.as_dict() for fault in answers.faults]}
+    versions = Systems(marking.scoring_system, rules.grading_system).document()
+    document = {"rubric": marking.id, "policy": rules.id, **versions, "steps": cascades, "faults": [fault.as_dict() for fault in answers.faults]}
     write(paths, document)
     if options.json:
         opt.print_json(document)
@@ -356,12 +358,13 @@ def _export(argv: list[str]) -> int:
     outcome, _ = result_of(options, options.result)
     state = sm2.read_state(read_json(options.state)) if options.state else {}
     cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
-    document = sm2.sm2_document(cards, rules.policy.sm2, outcome.marking.id, rules.id)
+    document = sm2.sm2_document(cards, outcome.marking, rules)
+    versions = {name: document[name] for name in ("scoringSystem", "gradingSystem")}
     for path in paths:
         with atomic_write(path) as stream:
-            stream.write(sm2.table(cards) if path.endswith(".csv") else pretty(document))
+            stream.write(sm2.table(cards, versions) if path.endswith(".csv") else pretty(document))
     if options.json:
         opt.print_json(document)
     elif not paths:
-        sys.stdout.write(sm2.table(cards).decode().replace("\r\n", "\n"))
+        sys.stdout.write(sm2.table(cards, versions).decode().replace("\r\n", "\n"))
     return ExitCode.PASSED

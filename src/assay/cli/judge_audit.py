@@ -18,7 +18,7 @@ from assay.judging.injections import load
 from assay.judging.items import read_pairs
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
     import argparse
@@ -116,7 +116,7 @@ def audit_document(
         "biases": {name: measured.shown() for name, measured in found.items()},
         "price": price,
         "usage": usage,
-        "scoringSystem": SCORING_SYSTEM,
+        **ENGINE,
     }
 
 
@@ -176,7 +176,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
     judge = audited["judge"] if audited is not None else {"judge": options.model, "model": options.model}
     made_card = make_card(judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now)
     admission = admit(made_card, rules.judge_terms, now=now)
-    document = {**made_card, "admission": {"policy": rules.policy, **admission.shown()}}
+    document = {**made_card, "admission": {"policy": rules.policy, "gradingSystem": rules.grading_system, **admission.shown()}}
     if store is not None:
         from assay.cli.kept import card_drafts
 

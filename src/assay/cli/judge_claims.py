@@ -13,7 +13,7 @@ from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
 from assay.judging.questions import CLAIM_PROMPT
 from assay.judging.rubric_task import counts_of
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.reports.documents import encode
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
         "claims": rows,
         "counts": counts,
         "usage": usages[0],
-        "scoringSystem": SCORING_SYSTEM,
+        **ENGINE,
     }
     common.keep(store, document)
     trees = decided_runs(items, asked, answers, model=specs[0].model, version=specs[0].version)

@@ -21,7 +21,7 @@ from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare
 from assay.judging.questions import RUBRIC_PROMPT
 from assay.judging.rubric_task import Judged, counts_of, judge_rubric, questions_of, scored_runs, spread
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.reports.documents import encode
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
             "items": [one.shown() for one in judged],
             "counts": counts,
             "pending": len(replay.pending),
-            "scoringSystem": SCORING_SYSTEM,
+            **ENGINE,
         }
         rubric = job.rubric
 

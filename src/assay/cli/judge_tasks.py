@@ -14,7 +14,7 @@ from assay.judging.pairwise_task import DEFINITION, Compared, compare, first_ord
 from assay.judging.panel import convene
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT, PairQuestion
 from assay.judging.rubric_task import OUTCOMES, Judged, counts_of, judge_rubric, questions_of, scored_runs
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.reports.documents import encode
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
         "items": [one.shown() for one in judged],
         "counts": counts,
         "usage": usages[0],
-        "scoringSystem": SCORING_SYSTEM,
+        **ENGINE,
     }
     common.keep(store, document)
     common.write_outputs(
@@ -161,7 +161,7 @@ def _panel(options: argparse.Namespace, store: Store | None) -> int:
         "disagreement": _disagreement(members),
         "counts": counts,
         "usage": usages,
-        "scoringSystem": SCORING_SYSTEM,
+        **ENGINE,
     }
     as_one = "panel:" + "+".join(spec.model for spec in specs)
     first = next(iter(members.values()))
@@ -310,5 +310,5 @@ def comparisons_document(compared: Sequence[Compared], *, judge: dict[str, Any],
         "counts": {name: counts[name] for name in OUTCOMES},
         "usage": usage,
         "sentences": sentences,
-        "scoringSystem": SCORING_SYSTEM,
+        **ENGINE,
     }

@@ -11,7 +11,7 @@ from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
 from assay.files import open_input, parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
-from assay.library.lints import lint
+from assay.library.lints import clashes, lint
 from assay.library.shelf import BUILTIN, KINDS, Shelf, changed, load_file, publish, published
 from assay.records.schemas import json_schema
 from assay.registry import near_miss
@@ -126,6 +126,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             into += error.faults or [Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)]
     if not options.what:
         found += [Fault("published and changed since.", code="LIB-003", file=key, fix="Put the change into a new version.") for key in changed(shelf)]
+        found += clashes(shelf)
     if options.json:
         opt.print_json({"files": files, "faults": [fault.as_dict() for fault in malformed], "findings": [fault.as_dict() for fault in found]})
     else:

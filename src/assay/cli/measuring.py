@@ -10,6 +10,7 @@ from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing_result
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files import Unread, stream_documents
+from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,9 +44,10 @@ def finish(options: argparse.Namespace, document: dict[str, Any], lines: Iterabl
     `stored` is the document without what another run of the same would not say again, such as how long it took: the same measurement twice is one record.
     """
     opt.outputs(options)  # what cannot be written is said before any work
+    document = {**document, **ENGINE}
     with storing_result(options, options.measured) as result:
         if result is not None:
-            result.put(document if stored is None else stored)
+            result.put(document if stored is None else {**stored, **ENGINE})
     opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
     return ExitCode.PASSED
 

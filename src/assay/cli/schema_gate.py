@@ -14,7 +14,6 @@ from assay.cli.schema_tree import owners
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files import parse_json
 from assay.flowmcp import index as idx
-from assay.flowmcp.versions import CURRENT
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +65,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
             for rule in result.rules:
                 mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
                 sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
-        sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
+        sys.stdout.write(f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}\n")
     if document["passed"]:
         return ExitCode.PASSED
     return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED

@@ -23,7 +23,6 @@ from assay.flowmcp.policy import at_least
 from assay.flowmcp.record import SKEW
 from assay.flowmcp.status import letter_status
 from assay.flowmcp.tree import Tree
-from assay.flowmcp.versions import CURRENT
 
 if TYPE_CHECKING:
     import argparse
@@ -75,7 +74,7 @@ def _grade(argv: list[str]) -> int:
     if options.consume_scores:
         with storing(options) as store:
             return _consume(options, sources, found, rules, now, outputs, store)
-    return _emit(options, sources, found, now, outputs)
+    return _emit(options, sources, found, rules, now, outputs)
 
 
 def _refuse_twins(sources: inp.Sources) -> None:
@@ -90,7 +89,7 @@ def _refuse_twins(sources: inp.Sources) -> None:
         seen[slug(schema.schema_id)] = schema.path
 
 
-def _emit(options: argparse.Namespace, sources: inp.Sources, found: Found, now: datetime, outputs: list[str]) -> int:
+def _emit(options: argparse.Namespace, sources: inp.Sources, found: Found, rules: SchemaRules, now: datetime, outputs: list[str]) -> int:
     emitted: list[dict[str, Any]] = []
     for schema, findings, checks in found.values():
         folder = os.path.join(options.workdir, slug(schema.schema_id))
@@ -118,7 +117,7 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: Found, now: 
                 "checks": checks,
             }
         )
-    write_findings(outputs, found)
+    write_findings(outputs, found, rules)
     if options.json:
         opt.print_json(
             {
@@ -218,9 +217,9 @@ def _consume(
         inp.progress_count(count, len(found))
     if store is not None:
         _keep(store, tree, {name: document for name, (document, _) in scores.items()}, [item["report"] for item in reports], found)
-    write_findings(outputs, found)
+    write_findings(outputs, found, rules)
     if options.json:
-        opt.print_json({"passed": passed, "reports": reports, "policy": rules.id, "scoringSystem": CURRENT.scoring, "gradingSystem": CURRENT.grading})
+        opt.print_json({"passed": passed, "reports": reports, "policy": rules.id, **rules.systems.document()})
     else:
         for item in reports:
             _print_report(item, found[item["report"]["schemaId"]])

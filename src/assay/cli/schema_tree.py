@@ -15,7 +15,6 @@ from assay.flowmcp import index as idx
 from assay.flowmcp.entry import TRIGGERS
 from assay.flowmcp.names import FULL, PARTIAL
 from assay.flowmcp.selection import check_selection
-from assay.flowmcp.versions import CURRENT
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -275,8 +274,8 @@ def _status(argv: list[str]) -> int:
                 "trees": found,
                 "next": [idx.next_ungraded(index) for index in found],
                 "policy": tree.rules.id,
-                "scoringSystem": CURRENT.scoring,
-                "gradingSystem": CURRENT.grading,
+                "scoringSystem": tree.systems.scoring,
+                "gradingSystem": tree.systems.grading,
             }
         )
         return ExitCode.PASSED
@@ -285,7 +284,7 @@ def _status(argv: list[str]) -> int:
         following = idx.next_ungraded(index)
         if following is not None:
             sys.stdout.write(f"   next to grade: {following}\n")
-    sys.stdout.write(f"policy {tree.rules.id} · {CURRENT.scoring} · {CURRENT.grading}\n")
+    sys.stdout.write(f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}\n")
     return ExitCode.PASSED
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from assay.flowmcp.checks import Check
+    from assay.flowmcp.policy import SchemaRules
     from assay.flowmcp.source import SchemaFinding, ToolSchema
 
 Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
@@ -53,7 +54,8 @@ def _validate(argv: list[str]) -> int:
     outputs, lists = opt.outputs(options), inp.lists_of(options)
     sources = inp.read_sources(options)
     found: Found = {schema.path: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
-    write_findings(outputs, found)
+    rules = inp.rules_of(options)
+    write_findings(outputs, found, rules)
     errors = sum(finding.level == "error" for _, findings, _ in found.values() for finding in findings)
     vetoes = sum(check.outcome == "veto" for _, _, checks in found.values() for check in checks)
     if options.json:
@@ -73,6 +75,7 @@ def _validate(argv: list[str]) -> int:
                 ],
                 "refused": [fault.as_dict() for fault in sources.faults()],
                 "skipped": [{"path": item.path, "reason": item.reason} for item in sources.skipped],
+                **rules.systems.document(),
             }
         )
     else:
@@ -124,15 +127,17 @@ def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int
     return ExitCode.PASSED if not faults else ExitCode.FAILED
 
 
-def write_findings(outputs: list[str], found: Found) -> None:
+def write_findings(outputs: list[str], found: Found, rules: SchemaRules) -> None:
     """Write the findings to each output file, as SARIF or JSON."""
     for path in outputs:
         if path.endswith(".sarif"):
             from assay.reports.sarif import sarif  # only where it is asked for
 
-            document: Any = sarif([(_source(schema.path), findings) for schema, findings, _ in found.values()], RULES, tool_version=__version__)
+            listed = [(_source(schema.path), findings) for schema, findings, _ in found.values()]
+            document: Any = sarif(listed, RULES, tool_version=__version__, systems=rules.systems.document())
         else:
-            document = {"findings": [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]}
+            rows = [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]
+            document = {"findings": rows, **rules.systems.document()}
         with atomic_write(path) as stream:
             stream.write(document_bytes(document))
 

@@ -21,8 +21,7 @@ from assay.errors import AssayError, Fault, InputError, ShelfError, printable
 from assay.files import MAX_LINE, Document, Unread, atomic_write, open_input, parse_line, read_json, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline import Graded, Grader
-from assay.records.grade import GRADING_SYSTEM, LETTERS
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE, LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -71,6 +70,7 @@ class Piece(NamedTuple):
     line: int | None
     grade: str
     passed: bool
+    scoring: str
     outputs: tuple[bytes, ...]
 
 
@@ -107,7 +107,7 @@ class Worker:
             if isinstance(error, ShelfError) and error.of_shelf:
                 raise
             return list(error.faults) or [Fault(error.message, code=error.code, file=document.file, line=document.line, fix=error.fix)]
-        return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, outputs)
+        return Piece(run_id_digest(grade.run_id), grade.run_id, document.file, document.line, grade.grade, grade.passed, grade.scoring_system, outputs)
 
     def block(self, block: Block) -> list[Piece | list[Fault]]:
         """A block of lines, graded."""
@@ -190,8 +190,10 @@ def text_line(graded: Graded) -> bytes:
 class Totals:
     """What was counted over the whole stream."""
 
-    def __init__(self, policy: str) -> None:
+    def __init__(self, policy: str, grading: str = ENGINE["gradingSystem"]) -> None:
         self.policy = policy
+        self.grading = grading
+        self.scoring: set[str] = set()
         self.documents = 0
         self.passed = 0
         self.first_failed: str | None = None
@@ -222,8 +224,8 @@ class Totals:
             "faults": self.fault_count,
             "grades": {letter: 0 if stopped else self.letters.get(letter, 0) for letter in LETTERS},
             "policy": self.policy,
-            "scoringSystem": SCORING_SYSTEM,
-            "gradingSystem": GRADING_SYSTEM,
+            "scoringSystem": ", ".join(sorted(self.scoring)) or ENGINE["scoringSystem"],
+            "gradingSystem": self.grading,
         }
 
 
@@ -242,7 +244,8 @@ def grade_stream(
     """Grade every document of the files, or take what was `found` already. Each sink is a path and its format; `spool` takes what standard output will show."""
     from assay.reports.documents import FORMATS
 
-    totals = Totals(choice.grader().rules.policy)
+    rules = choice.grader().rules
+    totals = Totals(rules.policy, rules.grading_system)
     seen: set[bytes] = set()
     formats = (spool_format, *(os.path.splitext(path)[1] for path, _ in sinks))
     spooled = 0
@@ -265,6 +268,7 @@ def grade_stream(
             seen.add(piece.digest)
             first = totals.graded == 0
             totals.letters[piece.grade] += 1
+            totals.scoring.add(piece.scoring)
             totals.passed += piece.passed
             if not piece.passed and totals.first_failed is None:
                 totals.first_failed = piece.run_id

@@ -14,7 +14,7 @@ from assay.exams.normal import STEPS
 from assay.exams.patterns import MATCHED, find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
 from assay.exams.rubric import AXES, BIT
-from assay.exams.versions import CURRENT
+from assay.exams.versions import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
         "diagnosis": diagnose(after, rules),
         "rubric": before.marking.id,
         "policy": rules.id,
-        **CURRENT.document(),
+        **Systems(before.marking.scoring_system, rules.grading_system).document(),
     }
 
 

@@ -20,7 +20,7 @@ from assay.exams.marking import FULL, Graded, Marked, Marking, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.rubric import AXES, BIT
-from assay.exams.versions import CURRENT
+from assay.exams.versions import Systems
 from assay.records.evidence import Number, OptionalNumber
 from assay.records.reading import read_record
 
@@ -105,7 +105,7 @@ def exam_document(
         "faults": [fault.as_dict() for fault in faults],
         "notes": list(notes),
         "digests": {"exam": graded.exam.digest(marking.rubric.answer_schema), "rubric": marking.digest, "policy": rules.digest},
-        **CURRENT.document(),
+        **Systems(marking.scoring_system, rules.grading_system).document(),
     }
 
 

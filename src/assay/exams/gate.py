@@ -15,7 +15,7 @@ from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.rubric import AXES
 from assay.exams.selftest import SelfTestResult, self_test
-from assay.exams.versions import CURRENT
+from assay.exams.versions import Systems
 
 if TYPE_CHECKING:
     from assay.exams.document import Outcome
@@ -205,5 +205,5 @@ def gate_document(verdict: Verdict, rules: ExamRules, capstone: Outcome) -> dict
         "rubric": capstone.marking.id,
         "policy": rules.id,
         "digests": {"rubric": capstone.marking.digest, "policy": rules.digest, "exam": capstone.document.digests.exam},
-        **CURRENT.document(),
+        **Systems(capstone.marking.scoring_system, rules.grading_system).document(),
     }

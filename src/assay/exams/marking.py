@@ -17,8 +17,10 @@ from assay import exact
 from assay.canon import canonical
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rubric import AXES, BIT, ExamRubric, compile_schema
+from assay.exams.versions import SCORING_SYSTEM
 from assay.files import parse_json
 from assay.records.plain import beyond_json
+from assay.records.systems import is_published, system_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,6 +75,7 @@ class Marking:
         self.rubric = rubric
         self.id = rubric.id
         self.digest = rubric.digest
+        self.scoring_system = system_of(SCORING_SYSTEM, rubric.scoring_system, self.digest, published=is_published(self.digest))
         whole = Normaliser(rubric.normalisation)
         self.normal = whole.without(without) if without is not None else whole
         self.weights = {axis: exact.norm_of(exact.ratio(part.weight)) for axis, part in rubric.axes.items()}

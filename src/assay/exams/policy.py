@@ -10,7 +10,9 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.exams.rubric import AXES, FAMILY, Text
+from assay.exams.versions import GRADING_SYSTEM
 from assay.records.evidence import Number, OptionalNumber
+from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ class ExamPolicy(_Part, frozen=True):
     patterns: Patterns
     diagnosis: Diagnosis
     sm2: Sm2
+    grading_system: Version = FIRST
     description: str | None = None
 
     @property
@@ -136,6 +139,7 @@ class ExamRules:
         self.policy = policy
         self.id = policy.id
         self.digest = digest(policy)
+        self.grading_system = system_of(GRADING_SYSTEM, policy.grading_system, self.digest, published=is_published(self.digest))
         self.hard_gate = fraction(policy.hard_gate)
         self.production_target = fraction(policy.production_target)
         self.max_drop = fraction(policy.max_drop)

@@ -15,7 +15,7 @@ from assay.exams.gate import opens, reaches
 from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.rubric import AXES, BIT
-from assay.exams.versions import CURRENT
+from assay.exams.versions import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +73,7 @@ def recalibration_document(results: Iterable[Reweighed], marking: Marking, rules
         "gates_turned": sum(row["hard_gate"]["before"] != row["hard_gate"]["after"] for row in history),
         "orders_turned": _turned(listed),
         "policy": rules.id,
-        **CURRENT.document(),
+        **Systems(marking.scoring_system, rules.grading_system).document(),
     }
 
 
@@ -104,7 +104,15 @@ def recalibrated(tree: dict[str, Any], one: Reweighed) -> dict[str, Any]:
         axis: {"mean": shown(one.past.axis_mean(axis)), "lost": shown(mean(marking.weights[axis] * one.past.zero(axis), n)), "zero_items": one.past.zero(axis)}
         for axis in AXES
     }
-    made = {**tree, "rubric": marking.id, "score": shown(one.score), "items": items, "axes": axes, "recalibrated_from": one.past.marking.id}
+    made = {
+        **tree,
+        "rubric": marking.id,
+        "score": shown(one.score),
+        "items": items,
+        "axes": axes,
+        "recalibrated_from": one.past.marking.id,
+        "scoringSystem": marking.scoring_system,
+    }
     made["digests"] = {**tree["digests"], "rubric": marking.digest}
     made["distribution"] = _distribution(one)
     # words that name the old weights would be untrue under the new ones

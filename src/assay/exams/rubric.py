@@ -15,6 +15,7 @@ from assay.canon import digest
 from assay.exams.normal import STEPS, step_name, unknown_step
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
+from assay.records.systems import FIRST, Version
 from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class ExamRubric(_Part, frozen=True):
     match: Match
     answer_schema: dict[str, Any]
     self_test: Annotated[list[SelfTest], Meta(min_length=1)]
+    scoring_system: Version = FIRST
     description: str | None = None
 
     @property

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.errors import InputError
 from assay.exams.marking import Marking, mean
-from assay.exams.policy import Sm2, fraction, shown
+from assay.exams.policy import ExamRules, Sm2, fraction, shown
 from assay.exams.rubric import BIT
+from assay.exams.versions import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,19 +85,20 @@ def schedule(bits: Mapping[str, int], marking: Marking, sm2: Sm2, *, on: date, s
     return [review(item, quality_of(marks, marking, sm2), sm2, on=on, before=state.get(item)) for item, marks in bits.items()]
 
 
-def table(cards: list[Card]) -> bytes:
-    """The cards as CSV."""
+def table(cards: list[Card], versions: Mapping[str, str]) -> bytes:
+    """The cards as CSV, each row with the versions it was made under."""
     made = io.StringIO()
-    rows = csv.DictWriter(made, COLUMNS)
+    rows = csv.DictWriter(made, (*COLUMNS, *versions))
     rows.writeheader()
-    rows.writerows(card.document() for card in cards)
+    rows.writerows({**card.document(), **versions} for card in cards)
     return made.getvalue().encode()
 
 
-def sm2_document(cards: list[Card], sm2: Sm2, rubric: str, policy: str) -> dict[str, Any]:
+def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[str, Any]:
     """The cards as JSON, with the table that made the qualities."""
-    mapping = [{"quality": row.quality, "axis": row.axis, "score_from": row.score_from} for row in sm2.qualities]
-    return {"schema": SM2_SCHEMA, "rubric": rubric, "policy": policy, "qualities": mapping, "cards": [card.document() for card in cards]}
+    mapping = [{"quality": row.quality, "axis": row.axis, "score_from": row.score_from} for row in rules.policy.sm2.qualities]
+    versions = Systems(marking.scoring_system, rules.grading_system).document()
+    return {"schema": SM2_SCHEMA, "rubric": marking.id, "policy": rules.id, **versions, "qualities": mapping, "cards": [card.document() for card in cards]}
 
 
 def read_state(document: Document) -> dict[str, Card]:

@@ -23,3 +23,4 @@ class Systems(NamedTuple):
 
 
 CURRENT = Systems()
+"""What this code implements; a result is made under what its rubric and policy state."""

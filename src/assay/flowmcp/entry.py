@@ -1,7 +1,7 @@
 """Grading entries: built, validated, read. The one durable thing a grader leaves.
 
-An entry is written in the strict published form wherever that form can say the truth. What it has no room for (another harness than the one it knows, a
-set of answers of which none counts, a blocked node) is written in our extended form, which says so in `form`. Where entries lie: `tree`.
+An entry is written in the strict published form wherever that form can say the truth. What it has no room for (another harness than the one it knows,
+an unpublished policy, a set of answers of which none counts, a blocked node) is written in our extended form, which says so in `form`. Where they lie: `tree`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from assay.flowmcp.answers import EXCLUDED, LEGAL_DISCLAIMER, NA_REASONS, check_
 from assay.flowmcp.names import AREAS, AUTONOMOUS, FULL, GROUP_BOUND, NON_DETERMINISTIC, PARTIAL, REJECTED, area_of, is_hash8, iso, stamp
 from assay.flowmcp.versions import CURRENT, KNOWN_GRADING, Systems
 from assay.flowmcp.veto import evidence_text
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def extended_schema() -> dict[str, Any]:
     properties["form"] = {"const": EXTENDED_FORM}
     properties["harness"] = {"type": "string", "minLength": 1}
     properties["version"] = {"type": "string", "minLength": 1}
+    properties["scoringSystem"] = {"type": "string", "pattern": SCORING_PATTERN}
+    properties["gradingSystem"] = {"type": "string", "pattern": GRADING_PATTERN}
     properties["aggregateGrade"] = {"enum": [*strict["properties"]["aggregateGrade"]["enum"], None]}
     properties["gradings"] = {**strict["properties"]["gradings"], "minItems": 0}
     properties["rawGrade"] = {"enum": ["A", "B", "C", "D", "F", None]}
@@ -74,7 +77,7 @@ def extended_schema() -> dict[str, Any]:
         **strict,
         "$id": "urn:assay:grading-entry:1",
         "title": "Grading entry, extended form",
-        "description": "The published grading entry, for what that has no room for: another harness, no grade yet, a blocked node.",
+        "description": "The published grading entry, for what that has no room for: another harness, an unpublished policy, no grade yet, a blocked node.",
         "required": [*strict["required"], "form"],
         "properties": properties,
     }
@@ -132,19 +135,19 @@ def semantic_faults(entry: dict[str, Any]) -> list[str]:
     return found
 
 
-def recomputed(entry: dict[str, Any], rules: SchemaRules, systems: Systems = CURRENT) -> Aggregate | None:
+def recomputed(entry: dict[str, Any], rules: SchemaRules, systems: Systems | None = None) -> Aggregate | None:
     """What an entry's own answers come to under these rules; None for a partial entry, one of another grading system, or one without answers."""
-    if entry.get("gradingMode") != FULL or entry.get("gradingSystem") != systems.grading or not entry.get("gradings"):
+    if entry.get("gradingMode") != FULL or entry.get("gradingSystem") != (systems or rules.systems).grading or not entry.get("gradings"):
         return None
     return aggregate_answers(entry["gradings"], entry.get("gradingTier"), rules, veto=entry.get("categoricalVeto"))
 
 
-def consistency_faults(entry: dict[str, Any], rules: SchemaRules, again: Aggregate | None, systems: Systems = CURRENT) -> list[str]:
+def consistency_faults(entry: dict[str, Any], rules: SchemaRules, again: Aggregate | None, systems: Systems | None = None) -> list[str]:
     """What does not add up in an entry of the right form: its id, and the grade that its own answers give. An entry edited by hand shows here."""
     found = []
     if not str(entry.get("gradingId")).startswith(f"{entry.get('schemaHash')}--"):
         found.append(f"gradingId is {entry.get('gradingId')} and does not begin with the schemaHash {entry.get('schemaHash')}.")
-    if entry.get("gradingSystem") != systems.grading and entry.get("gradingSystem") not in KNOWN_GRADING:
+    if entry.get("gradingSystem") != (systems or rules.systems).grading and str(entry.get("gradingSystem")).partition("+")[0] not in KNOWN_GRADING:
         found.append(f"it was graded under {entry.get('gradingSystem')}, which nobody here knows.")
     if any(_lacks_disclaimer(answer) for answer in entry.get("gradings", ())):
         found.append(f'an opinion on terms stands without "{LEGAL_DISCLAIMER}".')
@@ -194,10 +197,11 @@ def build_entry(
     veto: dict[str, Any] | None = None,
     trigger: dict[str, Any] | None = None,
     last_full: dict[str, Any] | None = None,
-    systems: Systems = CURRENT,
+    systems: Systems | None = None,
     cap: str | None = None,
 ) -> Built:
     """A new entry from its answers. A partial one keeps the grade of the last full one, whatever its answers say."""
+    systems = systems or rules.systems
     area = area_of(subject.area)
     _check_subject(subject, area.persona, area.skill, area.tier)
     _check_answers(answers, area.name, mode, veto)
@@ -235,7 +239,7 @@ def build_entry(
         "maxAttainableGrade": result.max_attainable,
     }
     entry = {key: value for key, value in entry.items() if value is not None or key in ("categoricalVeto", "aggregateGrade")}
-    if harness != STRICT_HARNESS or result.grade is None or not subject.version.startswith("flowmcp/4."):
+    if harness != STRICT_HARNESS or result.grade is None or not subject.version.startswith("flowmcp/4.") or "+" in systems.scoring + systems.grading:
         entry |= {"form": EXTENDED_FORM, "rawGrade": result.raw_grade, "normalizedScore": shown(result.mean)}
         if result.notes:
             entry["notes"] = [*result.notes, *result.warnings]

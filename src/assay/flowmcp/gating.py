@@ -14,7 +14,6 @@ from assay.flowmcp.checks import ModuleLists, run_checks
 from assay.flowmcp.hashing import hash8
 from assay.flowmcp.manifest import tools_of
 from assay.flowmcp.reading.files import schema_of
-from assay.flowmcp.versions import CURRENT
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -68,8 +67,7 @@ def gate_document(results: Sequence[gates.GateResult], rules: SchemaRules) -> di
         "passed": bool(results) and all(result.passed for result in results),
         "results": [result.document() for result in results],
         "policy": rules.id,
-        "scoringSystem": CURRENT.scoring,
-        "gradingSystem": CURRENT.grading,
+        **rules.systems.document(),
     }
 
 

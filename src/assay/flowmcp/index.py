@@ -31,7 +31,8 @@ from assay.flowmcp.status import (
     rollup_status,
     schema_status,
 )
-from assay.flowmcp.versions import CURRENT, Systems, version_key
+from assay.flowmcp.versions import Systems
+from assay.records.systems import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -133,7 +134,7 @@ def _visible(folder: str) -> list[str]:
         return []
 
 
-def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems = CURRENT) -> dict[str, Any]:
+def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems | None = None) -> dict[str, Any]:
     """The index of a namespace, from its folder in the tree."""
     home = os.path.join(root, "providers", namespace)
     gathered = _Collected([], [], [], [], set())
@@ -145,7 +146,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     tools_total = tools_stable = 0
 
     def node(folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, (area,), namespace, tool, skill=skill), rules, systems=systems), live, rules)
+        found = judge(read_entries(Home(folder, (area,), namespace, tool, skill=skill), rules, systems=systems), live, rules, systems=systems)
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -279,8 +280,7 @@ def _finish(head: dict[str, Any], gathered: _Collected, summary: dict[str, Any],
     made["status"] = rollup_status(gathered.statuses)
     if grade is not None:
         made["grade"] = grade
-    scoring = sorted({pair[0] for pair in gathered.versions}, key=version_key)
-    grading = sorted({pair[1] for pair in gathered.versions}, key=version_key)
+    scoring, grading = (sorted({pair[place] for pair in gathered.versions}, key=lambda text: (version_key(text), text)) for place in (0, 1))
     if gathered.versions:
         made["scoringSystem"], made["gradingSystem"] = scoring[-1], grading[-1]
         summary = {**summary, "scoringSystem": scoring[-1], "gradingSystem": grading[-1]}
@@ -299,7 +299,7 @@ def next_ungraded(index: dict[str, Any]) -> str | None:
 
 
 def selection_index(
-    root: str, selection_id: str, rules: SchemaRules, *, systems: Systems = CURRENT, namespaces: dict[str, dict[str, Any]] | None = None
+    root: str, selection_id: str, rules: SchemaRules, *, systems: Systems | None = None, namespaces: dict[str, dict[str, Any]] | None = None
 ) -> dict[str, Any]:
     """The index of a selection: its members as they stand now in their own namespaces, its About page, its skills and the grading of the whole."""
     home = os.path.join(root, "selections", selection_id)
@@ -325,7 +325,7 @@ def selection_index(
             gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
 
     def node(folder: str, areas: tuple[str, ...], skill: str | None = None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, areas, selection=selection_id, skill=skill), rules, systems=systems), live, rules)
+        found = judge(read_entries(Home(folder, areas, selection=selection_id, skill=skill), rules, systems=systems), live, rules, systems=systems)
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
@@ -365,7 +365,7 @@ def selection_index(
     return made
 
 
-def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: SchemaRules, systems: Systems) -> dict[str, Any]:
+def _member(root: str, member: str, known: dict[str, dict[str, Any]], rules: SchemaRules, systems: Systems | None) -> dict[str, Any]:
     if not is_member_id(member):
         return {"status": BLOCKED, "resolvedArtifact": None, "reason": f"{member!r} is no <namespace>.<schema>"}
     namespace, _, schema = member.partition(".")

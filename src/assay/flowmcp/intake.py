@@ -93,7 +93,7 @@ def record_scores(
     subject = Subject(f"{schema.namespace}.{base}", AREA, hash8(schema.main), flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown")
     with tree.locked("providers", schema.namespace):
         stored = tree.stored(AREA, names)
-        node = judge(stored, None, tree.rules)
+        node = judge(stored, None, tree.rules, systems=tree.systems)
         trigger = None
         if node.vetoes and veto is None:
             trigger = regrading_trigger("scheduled", previous=node.vetoes[-1]["gradingId"], now=now)  # a whole new evaluation, which names what it lifts

@@ -16,7 +16,7 @@ from assay.flowmcp.answers import shown
 from assay.flowmcp.entry import EXTENDED_FORM, consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
 from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
-from assay.flowmcp.versions import CURRENT, Systems
+from assay.flowmcp.versions import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
     return sorted(found)
 
 
-def read_entries(home: Home, rules: SchemaRules, *, systems: Systems = CURRENT) -> list[Stored]:
+def read_entries(home: Home, rules: SchemaRules, *, systems: Systems | None = None) -> list[Stored]:
     """The entries of a node, each checked, oldest first by the time in their own ids: renaming a file does not make it newer."""
     inside = os.path.join(home.folder, GRADINGS)
     if os.path.islink(inside):
@@ -74,7 +74,7 @@ def read_entries(home: Home, rules: SchemaRules, *, systems: Systems = CURRENT) 
     return sorted(stored, key=lambda item: (item.moment, item.path))
 
 
-def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems = CURRENT) -> Stored:
+def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, systems: Systems | None = None) -> Stored:
     """One entry: of the published form, of the extended one, or of the older form of the reference program."""
     try:
         if os.path.islink(path):
@@ -136,7 +136,7 @@ class Node(NamedTuple):
     """The rejecting entries that nothing has lifted."""
 
 
-def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -> Node:
+def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *, systems: Systems | None = None) -> Node:
     """The status of a node from its entries, oldest first, and the hash of what it grades now (None where that is not known)."""
     if not stored:
         return Node(PENDING)
@@ -179,6 +179,9 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules) -
     found = letter_status(entry["aggregateGrade"], stable_from=rules.policy.stable_from)
     if found != NODE_REJECTED and live_hash is not None and entry["schemaHash"] != live_hash:
         return Node(PENDING, entry, current.path, CHANGED, newest, versions)
+    made_by, own = str(entry["gradingSystem"]), (systems or rules.systems).grading
+    if found != NODE_REJECTED and made_by != own and "+" in made_by + own:  # the rules of an unpublished policy say nothing about the letters of another
+        return Node(PENDING, entry, current.path, f"graded under {made_by}, not under {own}; regrade it with the trigger grading-system-bump", newest, versions)
     vetoes = tuple(item.entry for item in open_vetoes.values() if item.entry is not None)
     return Node(found, entry, current.path, None, newest, versions, current.result, vetoes)
 

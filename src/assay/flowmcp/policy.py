@@ -12,8 +12,10 @@ from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError
 from assay.files import show_path
 from assay.flowmcp.names import LETTERS, TIERS
+from assay.flowmcp.versions import CURRENT, GRADING_SYSTEM
 from assay.records.evidence import Number
 from assay.records.reading import read_record
+from assay.records.systems import FIRST, Version, is_published, system_of
 
 if TYPE_CHECKING:
     from assay.files import Document, Path
@@ -67,6 +69,7 @@ class SchemaPolicy(_Part, frozen=True):
     selection: SelectionSizes
     reproducible_within: Number
     """How far repeated scores of one dimension may lie apart before a warning."""
+    grading_system: Version = FIRST
     description: str | None = None
 
     @property
@@ -82,6 +85,7 @@ class SchemaRules:
         self.policy = policy
         self.id = policy.id
         self.digest = digest(policy)
+        self.systems = CURRENT._replace(grading=system_of(GRADING_SYSTEM, policy.grading_system, self.digest, published=is_published(self.digest)))
         self.bands = tuple((band.grade, _fraction(band.min)) for band in policy.bands)
         self.caps = dict(policy.tier_caps)
         self.reproducible_within = _fraction(policy.reproducible_within)

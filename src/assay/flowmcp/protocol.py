@@ -16,7 +16,7 @@ from assay.errors import Fault, InputError
 from assay.flowmcp.aggregate import aggregate
 from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS, shown
 from assay.flowmcp.names import AUTONOMOUS, is_schema_id, iso, parse_iso, slug
-from assay.flowmcp.versions import CURRENT, SCORING_PROTOCOL, Systems
+from assay.flowmcp.versions import SCORING_PROTOCOL, Systems
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -214,9 +214,10 @@ def report_document(
     hash8: str | None,
     veto: dict[str, Any] | None = None,
     checks: Sequence[dict[str, Any]] = (),
-    systems: Systems = CURRENT,
+    systems: Systems | None = None,
 ) -> dict[str, Any]:
     """The grade report: the keys of the protocol first, then what a reader needs to trust the grade."""
+    systems = systems or rules.systems
     errors = [finding for finding in findings if finding.level == "error"]
     verdict = grade_scores([item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto)
     moment = iso(now)

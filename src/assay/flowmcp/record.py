@@ -20,8 +20,8 @@ from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_D
 from assay.flowmcp.node import Home, judge, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
 from assay.flowmcp.status import NODE_REJECTED, STABLE
-from assay.flowmcp.versions import version_key
 from assay.flowmcp.veto import make_veto
+from assay.records.systems import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -205,7 +205,7 @@ def record(
                 raised.get("triggeredBy"), evidence=raised.get("evidence"), grader=raised.get("graderIdentity"), reasoning=raised.get("reasoning"), now=now
             )
         answers = [answer for item in envelopes for answer in complete_answers(item, catalogue or {}, area=area.name, now=now)]
-        before = judge(stored, live, tree.rules)
+        before = judge(stored, live, tree.rules, systems=tree.systems)
         cap = _check_allowed(tree, area.name, area.tier, names, before.status, mode, trigger)
         previous = last_full(stored)
         linked = None

@@ -17,7 +17,7 @@ from assay.flowmcp.names import AREAS, GRADINGS
 from assay.flowmcp.node import Node, judge
 from assay.flowmcp.selection import namespaces_of, size_cap
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED
-from assay.flowmcp.versions import version_key
+from assay.records.systems import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +130,7 @@ def _regrade_node(
     tree: Tree, place: Place, trigger: str, now: datetime, changes: Sequence[ScoringChange], issue: str | None, requested_by: str | None
 ) -> Outcome:
     live = tree.live_hash(place.area, place.names)
-    node = judge(tree.stored(place.area, place.names), live, tree.rules)
+    node = judge(tree.stored(place.area, place.names), live, tree.rules, systems=tree.systems)
     entry = node.entry
     if node.status == BLOCKED or entry is None:
         return Outcome(place, "blocked", node.reason or "there is no full grading")

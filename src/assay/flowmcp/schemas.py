@@ -11,6 +11,7 @@ from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS
 from assay.flowmcp.entry import extended_schema, published_schema
 from assay.flowmcp.versions import SCORING_PROTOCOL
 from assay.flowmcp.veto import TRIGGERS
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT = {"type": "string", "minLength": 1}
@@ -123,8 +124,8 @@ def _all() -> dict[str, dict[str, Any]]:
             "checks": {"type": "array", "items": _CHECK},
             "findings": {"type": "array", "items": _FINDING},
             "policy": _TEXT,
-            "scoringSystem": {"type": "string", "pattern": r"^scoringSystem/\d+\.\d+\.\d+$"},
-            "gradingSystem": {"type": "string", "pattern": r"^gradingSystem/\d+\.\d+\.\d+$"},
+            "scoringSystem": {"type": "string", "pattern": SCORING_PATTERN},
+            "gradingSystem": {"type": "string", "pattern": GRADING_PATTERN},
         },
         optional=(
             "rawGrade",

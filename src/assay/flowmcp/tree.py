@@ -22,7 +22,7 @@ from assay.flowmcp.manifest import Manifest, about_text, manifest_document, mani
 from assay.flowmcp.names import GRADINGS, area_of, file_stamp, grading_file, gradings_dir, iso, latest, primitive_file, segment, stamp
 from assay.flowmcp.node import MAX_ENTRY, Home, Node, Stored, entry_files, judge, read_entries
 from assay.flowmcp.selection import Member, check_selection, make_lock, member_ids
-from assay.flowmcp.versions import CURRENT, Systems
+from assay.flowmcp.versions import Systems
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Written(NamedTuple):
 class Tree:
     """A folder `grading-data/` with providers/, selections/ and shared-lists/."""
 
-    def __init__(self, root: str, rules: SchemaRules, *, systems: Systems = CURRENT) -> None:
+    def __init__(self, root: str, rules: SchemaRules, *, systems: Systems | None = None) -> None:
         self.root = os.path.abspath(root)
         self.rules = rules
-        self.systems = systems
+        self.systems = systems or rules.systems
 
     # --- places ---------------------------------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class Tree:
 
     def node(self, area: str, names: dict[str, str]) -> Node:
         """What a node is, bound to what the tree holds now."""
-        return judge(self.stored(area, names), self.live_hash(area, names), self.rules)
+        return judge(self.stored(area, names), self.live_hash(area, names), self.rules, systems=self.systems)
 
     def shown_status(self, area: str, names: dict[str, str]) -> str:
         """The status of a node as the index shows it."""

@@ -15,7 +15,6 @@ SCORING_PROTOCOL = "v1"
 
 _VERSION = re.compile(r"(scoringSystem|gradingSystem)/[0-9]+\.[0-9]+\.[0-9]+")
 
-
 KNOWN_GRADING = ("gradingSystem/1.0.0",)
 """Every grading system that was published; an entry of any other cannot be checked, so it does not count."""
 
@@ -26,13 +25,13 @@ class Systems(NamedTuple):
     scoring: str = SCORING_SYSTEM
     grading: str = GRADING_SYSTEM
 
+    def document(self) -> dict[str, str]:
+        """As every result carries them."""
+        return {"scoringSystem": self.scoring, "gradingSystem": self.grading}
+
 
 CURRENT = Systems()
-
-
-def version_key(text: str) -> tuple[int, ...]:
-    """A version to sort by: 1.10.0 comes after 1.9.0."""
-    return tuple(int(part) for part in text.partition("/")[2].split("."))
+"""What this code implements; the grading system of a result is the one that its policy states."""
 
 
 def is_version(text: object, system: str) -> bool:

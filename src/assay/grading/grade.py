@@ -15,7 +15,7 @@ from assay.errors import EvidenceError, Fault, FormulaError
 from assay.exact import NORM_ONE, SCORE_MAX
 from assay.formulas import FORMULAS, check_params, floor_norm, formula
 from assay.grading import rules as rule
-from assay.records.grade import GRADING_SYSTEM, Finding, Grade, GradedCriterion
+from assay.records.grade import Finding, Grade, GradedCriterion
 from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
 
@@ -152,7 +152,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
         policy=rules.policy,
         policy_digest=rules.digest,
         findings=tuple(findings),
-        grading_system=GRADING_SYSTEM,
+        grading_system=rules.grading_system,
     )
 
 

@@ -14,9 +14,10 @@ from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError
 from assay.files import show_path
 from assay.records.evidence import Number
-from assay.records.grade import LETTERS, Band
+from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
 from assay.records.reading import read_record
 from assay.records.scorecard import ROLES
+from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Policy(_Part, frozen=True):
     placement: Placement
     ranking: Ranking
     judge: JudgeLimits
+    grading_system: Version = FIRST
     description: str | None = None
 
     @property
@@ -107,6 +109,7 @@ class Rules(NamedTuple):
 
     policy: str
     digest: str
+    grading_system: str
     pass_threshold: Any
     """As the policy writes it."""
     threshold: int
@@ -124,9 +127,11 @@ class Rules(NamedTuple):
 
 def make_rules(policy: Policy) -> Rules:
     """The policy's numbers as integers. The policy has been checked by `load_policy`."""
+    own = digest(policy)
     return Rules(
         policy=policy.id,
-        digest=digest(policy),
+        digest=own,
+        grading_system=system_of(GRADING_SYSTEM, policy.grading_system, own, published=is_published(own)),
         pass_threshold=policy.pass_threshold,
         threshold=exact.reach(policy.pass_threshold, exact.SCORE_DIGITS),
         bands=tuple(Band(band.grade, exact.reach(band.min, exact.SCORE_DIGITS)) for band in policy.bands),

@@ -16,6 +16,7 @@ from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
 from assay.judging.labels import read_labels as read_labels  # for whoever makes cards of labels
+from assay.records.grade import ENGINE
 from assay.stats.agreement import agreement, krippendorff_alpha
 from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
@@ -84,6 +85,7 @@ def calibrate(
         "ppi_weight": tuned_weight(human, judge) if scale.kind else None,
         "level": level,
         "seed": seed,
+        **ENGINE,
     }
     if len(labelled) > len(both):
         found["agreement_of_read"] = agreement_block([row.human for row in both], [row.judge for row in both], scale, level=level)

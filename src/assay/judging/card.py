@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
+from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +75,7 @@ def make_card(
         "calibration": None if calibration is None else dict(calibration),
         "verdicts": dict(verdicts),
         "audit_items": (audit or {}).get("items"),
+        **ENGINE,
     }
     return {**card, "digest": digest(card)}
 

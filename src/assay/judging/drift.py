@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import InputError
 from assay.judging.calibration import shown
 from assay.judging.labels import Label, Scale, scale_of, value_text
+from assay.records.grade import ENGINE
 from assay.stats.calibration import mean_difference
 from assay.stats.changes import kappa_change, more_than, sign_test
 from assay.stats.comparison import holm
@@ -83,6 +84,7 @@ def compare_cards(past: Sequence[Mapping[str, Any]], latest: Mapping[str, Any], 
         "comparisons": comparisons,
         "left_out": left_out,
         "limits": chosen._asdict(),
+        **ENGINE,
     }
 
 

@@ -30,6 +30,7 @@ from assay.flowmcp.versions import CURRENT as TOOL_SYSTEMS
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
+from assay.library.lints import clashes
 from assay.library.shelf import BUILTIN, Shelf, changed, measures, published, systems
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.reading import read_run, read_scorecard
@@ -230,7 +231,9 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
                 found.append(f"measure {name}: no fingerprint is recorded; run `assay library publish`")
             elif held[name] != taken:
                 found.append(f"measure {name}: behaviour changed and the version is still the same; give it a new version")
-    return found + [f"{key}: published and changed since; put the change into a new version" for key in changed(Shelf())]
+    wrong = changed(Shelf())
+    found += [f"{key}: published and changed since; put the change into a new version" for key in wrong]
+    return found if wrong else found + [f"{fault.file}: {fault.message}" for fault in clashes(Shelf())]
 
 
 def recordable(now: list[System]) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
+from assay.canon import digest
 from assay.errors import Fault, ShelfError
 from assay.files import show_path
+from assay.library.shelf import BUILTIN
 from assay.scoring.gates import GATES, REQUIRED
 
 if TYPE_CHECKING:
@@ -144,3 +146,25 @@ def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
     roles = tree.get("role_floors")
     if isinstance(roles, dict) and "correctness" not in roles:
         yield Lint("no-floor", ("role_floors",), "no floor guards correctness, so other criteria can make up for a wrong answer.", "Add `correctness`.")
+
+
+_NOT_RULES = ("policy", "profile", "rubric_id", "version", "title", "description", "alias", "grading_system", "scoring_system")
+
+
+def clashes(shelf: Shelf) -> list[Fault]:
+    """Published items of one family that state one version of their system and have different rules: their results could not be told apart."""
+    seen: dict[tuple[str, str, str], tuple[str, str]] = {}
+    found = []
+    for key in sorted(shelf.published(BUILTIN)):
+        kind, _, name = key.partition("/")
+        record = shelf.load(kind, name)
+        system = "scoring_system" if kind != "policies" else "grading_system"
+        version = getattr(record, system, None)
+        if version is None:
+            continue
+        rules = digest({field: getattr(record, field) for field in record.__struct_fields__ if field not in _NOT_RULES})
+        other, same = seen.setdefault((kind, record.family, version), (key, rules))
+        if same != rules:
+            message = f"states {system} {version}, as {other} does, and has other rules: results under the two could not be told apart."
+            found.append(Fault(message, code="LIB-003", file=key, fix="State a version that no other published file of the family has."))
+    return found

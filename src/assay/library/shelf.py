@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.canon import canonical
+from assay.canon import canonical, digest
 from assay.errors import ShelfError
 from assay.files import Document, atomic_write, open_input, parse_json, parse_yaml
 from assay.grading.policy import Policy, load_policy
 from assay.library.held import Held, read_now
+from assay.records.systems import vouch
 from assay.registry import near_miss
 from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
@@ -179,6 +180,8 @@ class Shelf:
                 own = str(cached.id)
                 if own != entry.id:
                     raise ShelfError("LIB-002", f"the file is named '{entry.id}' but holds '{own}'.", where=entry.path, fix="Rename one of them.")
+            if f"{kind}/{cached.id}" in self.published(BUILTIN):  # and its bytes are those: anything else was refused above
+                vouch(digest(cached))
             self._loaded[f"{kind}/{name}"] = cached
         return cached
 
@@ -348,13 +351,13 @@ def changed(shelf: Shelf) -> list[str]:
     """Published items whose file has changed or is gone, or whose frozen content is not what the file says."""
     found = []
     for root in shelf.roots:
-        for key, digest in sorted(published(root).items()):
+        for key, own in sorted(published(root).items()):
             stem = os.path.join(root, *key.split("/"))
             path = next((stem + ending for ending in (".yaml", ".yml") if os.path.exists(stem + ending)), stem + ".yaml")
             try:
                 with open(path, "rb") as stream:
                     data = stream.read()
-                same = sha256(data).hexdigest() == digest and canonical(parse_yaml(data, path).tree) == canonical(_lock(root)["content"].get(key))
+                same = sha256(data).hexdigest() == own and canonical(parse_yaml(data, path).tree) == canonical(_lock(root)["content"].get(key))
             except (OSError, ShelfError, KeyError):
                 same = False
             if not same:

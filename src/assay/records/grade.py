@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from assay import exact
-from assay.records.scorecard import Criterion, Scorecard
+from assay.records.scorecard import SCORING_SYSTEM, Criterion, Scorecard
 
 GRADES_SCHEMA = "assay.grades/1"
 GRADING_SYSTEM = "gradingSystem/1.0.0"
+ENGINE = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+"""What this code implements, for results that no profile and no policy made; any other result names the systems that these state."""
 
 LETTERS = ("A", "B", "C", "D", "F")
 
@@ -99,7 +101,7 @@ class Grade(Struct, frozen=True, kw_only=True):
     policy: str
     policy_digest: str
     findings: tuple[Finding, ...]
-    grading_system: str = GRADING_SYSTEM
+    grading_system: str
 
     @property
     def weighted_score(self) -> float:

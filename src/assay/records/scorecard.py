@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from assay.records.evidence import Count, Dataset, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
+from assay.records.systems import SCORING_PATTERN
 
 ROLES = ("correctness", "safety")
 """The roles that have a meaning; a criterion may have another, but none that is a slip of these: it would lose their floor."""
@@ -125,5 +126,5 @@ class Scorecard(_Record, frozen=True):
     retries: int | None = None
     step_scores: list[StepScore] = []
     agent_scores: list[AgentScore] = []
-    scoring_system: Annotated[str, Meta(pattern=r"^scoringSystem/\d+\.\d+\.\d+$")] = field(name="scoringSystem", default=SCORING_SYSTEM)
+    scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(name="scoringSystem", default=SCORING_SYSTEM)
     digests: dict[str, Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]] = {}

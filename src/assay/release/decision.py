@@ -57,7 +57,6 @@ def decision(
     rules: ReleaseRules,
     *,
     plan: Mapping[str, Any],
-    versions: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The document of a paired decision."""
@@ -78,7 +77,7 @@ def decision(
         "missing": promotion.missing,
         "worse": worse(promotion),
         "paired": True,
-        **_common(candidate, baseline, rules, plan=plan, versions=versions),
+        **_common(candidate, baseline, rules, plan=plan),
         **(extra or {}),
     }
     return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
@@ -111,14 +110,20 @@ def worse(promotion: Promotion, *, most: int = 20) -> list[dict[str, Any]]:
     ]
 
 
-def _common(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
+    """The systems that a decision on this side is made under: those of its grades, and a release policy that is a system of its own."""
+    scoring, grading = (", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem"))
+    return {"scoringSystem": scoring, "gradingSystem": rules.grading_system(grading)}
+
+
+def _common(candidate: Side, baseline: Side, rules: ReleaseRules, *, plan: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "candidate": {"name": candidate.name, **candidate.summary},
         "baseline": {"name": baseline.name, **baseline.summary},
         "fingerprint": {"digest": candidate.fingerprint_digest, "fields": dict(candidate.fingerprint)},
         "plan": dict(plan),
         "policy": rules.policy,
-        **versions,
+        **systems(candidate, rules),
         "digests": {"policy": rules.digest, "candidate": candidate.digests["evidence"], "baseline": baseline.digests["evidence"]},
     }
 
@@ -129,7 +134,6 @@ def unpaired_decision(
     rules: ReleaseRules,
     *,
     plan: Mapping[str, Any],
-    versions: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
@@ -166,7 +170,7 @@ def unpaired_decision(
         "worse": [],
         "paired": False,
         "mismatches": [mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
-        **_common(candidate, baseline, rules, plan=plan, versions=versions),
+        **_common(candidate, baseline, rules, plan=plan),
         **(extra or {}),
     }
     return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}

@@ -9,12 +9,15 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.records.evidence import Number
+from assay.records.systems import FIRST, Version, is_published, marked
 from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
     from assay.files import Document, Path
 
 FAMILY = "release"
+DEFAULT = "release@1"
+"""The published policy under which a decision carries the string of its grading policy alone."""
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -60,6 +63,7 @@ class ReleasePolicy(_Part, frozen=True):
     new_floor_failures: Count
     severe: Severe
     baseline: BaselineTerms
+    grading_system: Version = FIRST
     description: str | None = None
 
     @property
@@ -84,6 +88,10 @@ class ReleaseRules(NamedTuple):
     severe_roles: frozenset[str]
     severe_increase: int
     max_age_days: Any
+
+    def grading_system(self, grading: str) -> str:
+        """The string of a decision on grades of this system: any other release policy than the published default is a system of its own."""
+        return grading if self.policy == DEFAULT and is_published(self.digest) else marked(grading, self.digest)
 
     def declared(self) -> dict[str, Any]:
         """The numbers that a plan declares before anything is evaluated."""

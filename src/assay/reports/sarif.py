@@ -72,13 +72,16 @@ class Rule(Protocol):
         """The id of a public specification with this meaning."""
 
 
-def sarif(findings_by_file: Sequence[tuple[str, Iterable[Finding]]], rules: Mapping[str, Rule], *, tool_version: str) -> dict[str, Any]:
+def sarif(
+    findings_by_file: Sequence[tuple[str, Iterable[Finding]]], rules: Mapping[str, Rule], *, tool_version: str, systems: Mapping[str, str]
+) -> dict[str, Any]:
     """A SARIF document with one run: a result for each finding, in the order given, and every rule that could have been broken.
 
     A file is named relative to the root of the repository, with `/`; an address or the command of a server is no file. A finding of a rule that is
-    not in the table is refused: a reader could not look it up. The same findings give the same document.
+    not in the table is refused: a reader could not look it up. The same findings give the same document. `systems` names the systems they were made
+    under.
 
-    >>> sarif([], {}, tool_version="1.0")["runs"][0]["results"]
+    >>> sarif([], {}, tool_version="1.0", systems={})["runs"][0]["results"]
     []
     """
     index = {rule: position for position, rule in enumerate(rules)}
@@ -97,7 +100,8 @@ def sarif(findings_by_file: Sequence[tuple[str, Iterable[Finding]]], rules: Mapp
     }
     if not re.fullmatch(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", tool_version):
         del driver["semanticVersion"]
-    return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [{"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}]}
+    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "properties": dict(systems), "results": results}
+    return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [run]}
 
 
 def is_file(source: str) -> bool:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
+
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
-_SCORING = {"type": "string", "pattern": r"^scoringSystem/\d+\.\d+\.\d+$"}
-_GRADING = {"type": "string", "pattern": r"^gradingSystem/\d+\.\d+\.\d+$"}
+_SCORING = {"type": "string", "pattern": SCORING_PATTERN}
+_GRADING = {"type": "string", "pattern": GRADING_PATTERN}
 _LETTER = {"enum": ["A", "B", "C", "D", "F"]}
 _NAMES = {"type": "array", "items": {"type": "string"}}
 _NORM = {"type": "number", "minimum": 0, "maximum": 1}

@@ -15,7 +15,8 @@ from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
 from assay.records.evidence import Number
-from assay.records.scorecard import Floor, FloorOverride, Selection
+from assay.records.scorecard import SCORING_SYSTEM, Floor, FloorOverride, Selection
+from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 from assay.scoring.gate import Gate
 from assay.scoring.gates import GATES, REQUIRED
@@ -74,6 +75,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     alias: str | None = None
     rubric: str | None = None
     judge: JudgeTerms | None = None
+    scoring_system: Version = FIRST
     description: str | None = None
 
     @property
@@ -180,6 +182,7 @@ class Plan(NamedTuple):
     """The names of the criteria."""
     notes: tuple[str, ...]
     digests: dict[str, str]
+    scoring_system: str
 
 
 def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = "") -> Plan:
@@ -195,6 +198,8 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
     }
     if rubric is not None:
         digests["rubric"] = digest(structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name)))
+    published = is_published(digest(profile)) and (rubric is None or is_published(digest(rubric)))
+    own = digests["profile"] if rubric is None else digest(digests)
     return Plan(
         Selection(id=profile.id, why=why),
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
@@ -203,6 +208,7 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
         frozenset(item.id for item in criteria),
         notes,
         digests,
+        system_of(SCORING_SYSTEM, profile.scoring_system, own, published=published),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
-from assay.records.scorecard import SCORECARD_SCHEMA, SCORING_SYSTEM, Criterion, Scorecard
+from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
@@ -104,7 +104,7 @@ def score(run: Run, plan: Plan) -> Scorecard:
         retries=run.retries,
         step_scores=step_scores(run, plan) if run.steps else [],
         agent_scores=agent_scores(run, plan) if run.steps else [],
-        scoring_system=SCORING_SYSTEM,
+        scoring_system=plan.scoring_system,
         digests=plan.digests,
     )
 

@@ -73,7 +73,7 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     try:
         grader = services.grader(project)
         made = make(Document(tree, "run"), grader, author=live.author)
-        begun = {"policy": made.payload["policy"], "profile": made.payload["profile"]}
+        begun = events.begin_fields(made.payload)
         last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
         if not last or last[-1].kind != "evaluation_start":  # a server that died may have said it
             await add([("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))], after=live.events)

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.records.evidence import Dataset, Step, ToolCall, Workflow
 from assay.records.schemas import json_schema
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.reports.schemas import SCHEMAS
 
 EVENT_SCHEMA = "assay.event/1"
@@ -51,8 +52,8 @@ def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
         "id": {"type": "integer", "minimum": 1},
         "run_id": {"type": "string"},
         "at": _TEXT_OR_NULL,
-        "scoringSystem": {"type": "string", "pattern": r"^scoringSystem/\d+\.\d+\.\d+$"},
-        "gradingSystem": {"type": "string", "pattern": r"^gradingSystem/\d+\.\d+\.\d+$"},
+        "scoringSystem": {"type": "string", "pattern": SCORING_PATTERN},
+        "gradingSystem": {"type": "string", "pattern": GRADING_PATTERN},
     }
     every = {**head, **properties}
     return {"type": "object", "properties": every, "required": sorted(every), "additionalProperties": False}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.records.grade import GRADING_SYSTEM
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.server.event_schema import EVENT_SCHEMA, LAST
 
 if TYPE_CHECKING:
@@ -35,9 +34,7 @@ def event(kind: str, run_id: str, at: str | None, fields: Mapping[str, Any]) -> 
 
     def body(position: int) -> bytes:
         head = {"schema": EVENT_SCHEMA, "event": kind, "id": position, "run_id": run_id, "at": at}
-        return _encode(
-            {**fields, **head, "scoringSystem": fields.get("scoringSystem", SCORING_SYSTEM), "gradingSystem": fields.get("gradingSystem", GRADING_SYSTEM)}
-        )
+        return _encode({**ENGINE, **fields, **head})
 
     return body
 
@@ -72,6 +69,11 @@ def error_fields(error: AssayError) -> dict[str, Any]:
     return {"message": error.message, "code": error.code, "where": error.where, "fix": error.fix}
 
 
+def begin_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What `evaluation_start` says: what the run is graded by."""
+    return {key: payload.get(key) for key in ("policy", "profile", "scoringSystem", "gradingSystem")}
+
+
 def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]:
     """What `evaluation_complete` says: the whole grade, and the digest under which it is stored."""
     return {**plain(payload), "digest": digest}
@@ -100,5 +102,5 @@ def _story(run: Run, grade: Mapping[str, Any] | None, digest: str | None) -> Ite
         fields = {"message": "this run has no grade in the ledger.", "code": "REL-003", "where": run.run_id, "fix": "Post it again, or ask for a regrade job."}
         yield "error", None, fields
         return
-    yield "evaluation_start", None, {"policy": grade["policy"], "profile": grade.get("profile")}
+    yield "evaluation_start", None, begin_fields(grade)
     yield "evaluation_complete", None, evaluation_fields(grade, digest)

@@ -14,8 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
-from assay.records.grade import GRADING_SYSTEM
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _SECRETS = re.compile(r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+")
@@ -37,7 +36,7 @@ def redact(text: str) -> str:
 def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
     """One line of the log."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    body = {"time": at, "level": level, "event": event, **fields, "scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
+    body = {"time": at, "level": level, "event": event, **ENGINE, **fields}
     try:
         data = _encode(body)
     except (TypeError, ValueError):

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from assay import __version__
 from assay.errors import AssayError
-from assay.records.grade import GRADING_SYSTEM
-from assay.records.scorecard import SCORING_SYSTEM
+from assay.records.grade import ENGINE
 from assay.server import bodies, describing
 from assay.server.auth import ADMIN, Principal
 from assay.server.problems import Problem
@@ -25,7 +24,7 @@ router = APIRouter(tags=["system"])
 @router.get("/health", summary="Whether the process lives")
 async def health(request: Request) -> Response:
     """Needs no token, and asks nobody."""
-    return bodies.answer(request, {"status": "ok", "version": __version__, "scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM})
+    return bodies.answer(request, {"status": "ok", "version": __version__, **ENGINE})
 
 
 @router.get("/ready", summary="Whether it can take work", responses=describing.problems(503))
