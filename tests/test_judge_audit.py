@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from assay.errors import InputError
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.audit import obeyed
-from assay.judging.card import admit, by_model, check_card, make_card
+from assay.judging.card import admit, admitted, check_card, judge_of, make_card
 from assay.judging.client import Answer
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
@@ -150,7 +151,10 @@ def interval(value: float, *, low: float | None = None) -> dict[str, Any]:
     return {"value": value, "low": value if low is None else low, "high": value, "level": 0.95, "method": "m", "answers": 80, "lost": 0}
 
 
-def good_card(**changes: Any) -> dict[str, Any]:
+SCORER = {"kind": "llm", "name": "m-1", "version": "7", "prompt_version": "rubric/1", "rubric": "rag@1", "settings": "sha256:1", "answered_by": "m-1"}
+
+
+def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
     audit = {
         "biases": {
             "position": {**interval(0.02), "inconsistency_rate": interval(0.05)},
@@ -160,14 +164,14 @@ def good_card(**changes: Any) -> dict[str, Any]:
         "items": {"n": 40},
         "prompt_versions": ["pairwise/1", "rubric/1"],
     }
-    calibration = {"n_labelled": 60, "n_unlabelled": 0, "agreement": {"cohen_kappa": interval(0.7, low=0.55)}}
+    calibration = {"n_labelled": 60, "n_unlabelled": 0, "agreement": {"cohen_kappa": interval(0.7, low=0.55)}, "scorer": dict(SCORER)}
     for key, value in changes.items():
         target: Any = {"audit": audit, "calibration": calibration}
         *path, last = key.split("__")
         for part in path:
             target = target[part]
         target[last] = value
-    return make_card(judge={"judge": "j", "model": "m-1"}, audit=audit, calibration=calibration, verdicts={}, now=NOW)
+    return make_card(judge={"judge": "j", "model": "m-1"}, audit=audit, calibration=calibration, verdicts={}, now=now)
 
 
 def test_a_good_fresh_card_admits_its_judge() -> None:
@@ -216,9 +220,109 @@ def test_a_card_that_was_changed_is_refused() -> None:
             check_card(forged)
 
 
-def test_the_newest_card_of_a_model_counts() -> None:
-    old, new = good_card(), {**good_card(), "made_at": "2026-11-20T00:00:00Z"}
-    assert by_model([new, old])["m-1"] is new
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"calibration__agreement": {"cohen_kappa": {**interval(1.4), "low": 1.2}}}, "outside -1..1"),
+        ({"calibration__agreement": {"weighted_kappa": {"quadratic": interval(-1.5)}}}, "outside -1..1"),
+        ({"calibration__agreement": {"cohen_kappa": {**interval(0.3), "low": 0.9, "high": 0.95}}}, "below its own lower end"),
+        ({"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": 0.8, "high": 0.6}}}, "runs from"),
+        ({"calibration__n_labelled": -60}, "counts something"),
+        ({"calibration__n_labelled": 60.5}, "counts something"),
+        ({"calibration__n_labelled": True}, "counts something"),
+        ({"calibration__labels": {"a": 1}}, "1 labels"),
+        ({"calibration__agreement": {"n": 12, "cohen_kappa": interval(0.7)}}, "measured on 12"),
+        ({"audit__biases__position__inconsistency_rate": interval(-0.2)}, "outside 0..1"),
+        ({"audit__biases__injection": interval(-0.01)}, "outside 0..1"),
+        ({"audit__biases__position__value": -3.0}, "outside -1..1"),
+        ({"audit__biases__padding": interval(-1.5)}, "outside -1..1"),
+        ({"audit__biases__padding": {**interval(0.0), "lost": 90}}, "90 answers without a verdict of 80"),
+        ({"audit__biases__padding": {**interval(0.0), "lost": -9}}, "counts something"),
+        ({"audit__items": {"n": -1}}, "counts something"),
+    ],
+)
+def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(changes: dict[str, Any], words: str) -> None:
+    assert TERMS is not None
+    card = good_card(**changes)
+    with pytest.raises(InputError, match=r"has a figure that cannot be") as refused:
+        check_card(card)
+    assert words in refused.value.message
+    assert [term.id for term in admit(card, TERMS, now=NOW).terms if term.holds is not True] == ["figures"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")])
+def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: Any) -> None:
+    assert TERMS is not None
+    for part in ("agreement", "biases", "calibration", "injection", "inconsistency_rate"):
+        card = {**good_card(), part: {"cohen_kappa": {"value": value, "low": value}, "n_labelled": value, "value": value}}
+        with pytest.raises(InputError, match=r"has a figure that cannot be"):
+            check_card(card)
+        assert not admit(card, TERMS, now=NOW).may_gate
+
+
+def test_a_card_from_the_future_is_refused(assay: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in the future"):
+        check_card(good_card(), now=datetime(2026, 11, 14, tzinfo=UTC))
+    (tmp_path / "card.json").write_text(json.dumps(good_card()))
+    (tmp_path / "s.json").write_text(json.dumps(DOCUMENT))
+    done = assay("grade", "s.json", "--policy", "workflow-judged", "--judge-card", "card.json", "--now", "2026-11-14T23:59:59Z")
+    assert (done.code, "in the future" in done.err) == (3, True)
+
+
+def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
+    assert TERMS is not None
+    later = datetime(2026, 11, 16, 9, tzinfo=UTC)
+    good, bad = good_card(), good_card(calibration__n_labelled=2)
+    new_good, new_bad = good_card(now=later), good_card(now=later.replace(hour=1), calibration__n_labelled=2)
+    judge = judge_of(good)
+
+    def may(*cards: dict[str, Any]) -> bool:
+        return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None  # type: ignore[arg-type]
+
+    assert may(good)
+    assert may(bad, new_good), "the older one is past"
+    assert may(new_good, bad)
+    assert not may(good, new_bad)
+    assert not may(new_bad, good)
+    assert not may(new_bad, new_good), "of one day the worst, whatever the hour"
+    assert not may(new_good, new_bad)
+
+
+@pytest.mark.parametrize("part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"])
+@pytest.mark.parametrize("value", [None, "another"])
+def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_other(part: str, value: str | None) -> None:
+    if part == "name" and value is None:
+        return  # a source without a name is refused when it is read
+    rules = make_rules(Shelf().policy("workflow-judged"))
+    judges = Grader(Shelf(), policy="workflow-judged", cards=[good_card()], now=NOW).judges
+    assert grade(scorecard(source=LLM), rules, judges=judges).passed
+    other = {key: one for key, one in {**SCORER, part: value}.items() if one is not None}
+    refused = grade(scorecard(source=Source(**other)), rules, judges=judges)  # type: ignore[arg-type]
+    assert not refused.passed
+    words = "it has no card" if part == "name" else "for another version, prompt, rubric or settings"
+    assert any(words in finding.text for finding in refused.findings)
+
+
+@pytest.mark.parametrize("part", ["name", "prompt_version", "rubric", "settings"])
+def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: str) -> None:
+    assert TERMS is not None
+    nameless = good_card(calibration__scorer=None)
+    less = good_card(calibration__scorer={key: value for key, value in SCORER.items() if key != part})
+    for card in (nameless, less):
+        admission = admit(card, TERMS, now=NOW)
+        assert [term.id for term in admission.terms if term.holds is not True] == ["identity"]
+        assert "calibrate with --judgements" in admission.reason
+    bare = scorecard(source=Source(kind="llm", name="m-1"))
+    judges = admitted([nameless], TERMS, now=NOW)
+    assert not grade(bare, make_rules(Shelf().policy("workflow-judged")), judges=judges).passed
+
+
+def test_a_judge_whose_audit_another_model_answered_may_not_gate() -> None:
+    assert TERMS is not None
+    fine = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-2026-01-01": 20}})
+    assert admit(fine, TERMS, now=NOW).may_gate
+    other = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-mini": 20}})
+    assert "m-1-mini answered its audit, not m-1" in admit(other, TERMS, now=NOW).reason
 
 
 # --- what it decides ----------------------------------------------------------------------------------------------------------------------
@@ -226,10 +330,17 @@ def test_the_newest_card_of_a_model_counts() -> None:
 
 def scorecard(*, source: Source | None, role: str | None = "correctness", layer: int | None = 2, raw: float = 5) -> Scorecard:
     criterion = Criterion(name="quality", raw_score=raw, formula_id="likert_1_5", weight=1, role=role, layer=layer, source=source)  # type: ignore[arg-type]
-    return Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={}, criteria=[criterion])
+    return Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={"g": True}, criteria=[criterion])
 
 
-LLM = Source(kind="llm", name="m-1")
+LLM = Source(**SCORER)  # type: ignore[arg-type]
+MAY = {LLM.judge: None}
+DOCUMENT = {
+    "schema": "assay.scorecard/1",
+    "run_id": "r",
+    "hard_gates": {"g": True},
+    "criteria": [{"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}],
+}
 
 
 @pytest.mark.req("W-008")
@@ -239,16 +350,117 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
     assert not refused.passed
     assert refused.reason == "critical_floor_failure"
     assert any(finding.rule == "uncalibrated_judge" and finding.fired and "uncalibrated judge: it has no card" in finding.text for finding in refused.findings)
-    assert grade(scorecard(source=LLM), rules, judges={"m-1": None}).passed
-    assert not grade(scorecard(source=LLM), rules, judges={"m-1": "its card is 40 days old"}).passed
+    assert grade(scorecard(source=LLM), rules, judges=MAY).passed
+    assert not grade(scorecard(source=LLM), rules, judges={LLM.judge: "its card is 40 days old"}).passed
     assert not grade(scorecard(source=LLM), rules, judges={"other": None}).passed
 
 
-def test_leaving_out_who_scored_does_not_help() -> None:
+@pytest.mark.req("W-008")
+@pytest.mark.parametrize("layer", [1, 2, 3, None])
+@pytest.mark.parametrize("kind", ["llm", "human", "script", None])
+@pytest.mark.parametrize("name", ["m-1", "ann", "measure:tests_passed"])
+def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_card(layer: int | None, kind: Any, name: str) -> None:
     rules = make_rules(Shelf().policy("workflow-judged"))
-    assert not grade(scorecard(source=None), rules).passed
-    assert grade(scorecard(source=None, layer=1), rules).passed, "a measured criterion has no judge"
-    assert grade(scorecard(source=Source(kind="human", name="ann")), rules).passed
+    source = None if kind is None else Source(kind=kind, name=name)
+    refused = grade(scorecard(source=source, layer=layer), rules, judges=MAY)
+    assert (refused.passed, refused.floor_failures) == (False, ("quality",))
+    assert any(finding.rule == "uncalibrated_judge" and finding.fired for finding in refused.findings)
+
+
+MEASURED = """profile: measured
+version: 1
+title: Measured
+family: measured
+gates: []
+criteria:
+  - {id: tests, label: Tests, weight: 0.5, role: correctness, layer: 1, formula: ratio, measure: tests_passed}
+  - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}
+"""
+
+
+def evidence(**more: Any) -> dict[str, Any]:
+    tree = {
+        "schema": "assay.run/1",
+        "run_id": "r",
+        "workflow": {"id": "w", "version": "1", "family": "measured"},
+        "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+        "status": "success",
+        "outputs": {},
+        "required_outputs": [],
+        "inputs": {},
+        "required_inputs": [],
+        "output_schema": {},
+        "steps": [],
+        "tests": {"fail_to_pass": {"passed": 3, "total": 3}, "pass_to_pass": {"passed": 3, "total": 3}},
+        "scores": {"tone": {"raw": 5, "source": SCORER}},
+    }
+    return {**tree, **more}
+
+
+def test_what_we_measured_from_the_evidence_needs_no_card_and_a_scorecard_cannot_claim_that(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "measured.yaml").write_text(MEASURED)
+    (tmp_path / "run.json").write_text(json.dumps(evidence()))
+    judged = ("--profile", "measured.yaml", "--policy", "workflow-judged", "--json")
+    done = assay("grade", "run.json", *judged).json()["results"][0]
+    assert (done["passed"], done["floor_failures"]) == (True, []), done["findings"]
+    assert "tone is scored by m-1" in " ".join(finding["text"] for finding in done["findings"])
+    criteria = [{key: item[key] for key in ("name", "raw_score", "formula_id", "weight", "role", "layer")} for item in done["criteria"]]
+    card = {"schema": "assay.scorecard/1", "run_id": "r", "hard_gates": dict.fromkeys(done["hard_gates"], True), "criteria": criteria}
+    for name, claimed in {"bare": {}, "profiled": {"profile": {"id": "measured@1", "why": "said so"}, "digests": done["digests"]}}.items():
+        claimed.get("digests", {}).pop("run", None)
+        (tmp_path / f"{name}.json").write_text(json.dumps({**card, **claimed}))
+        refused = assay("grade", f"{name}.json", *judged).json()["results"][0]
+        assert (refused["passed"], refused["floor_failures"]) == (False, ["tests"])
+
+
+def test_verdicts_of_a_judge_that_a_measure_only_counts_are_not_measured(assay: Any, tmp_path: Path) -> None:
+    counted = MEASURED.replace("formula: ratio, measure: tests_passed", "formula: zero_one, measure: severity_weighted_support")
+    (tmp_path / "measured.yaml").write_text(counted)
+    claims = [{"text": "x", "supported": True, "severity": "low", "citations": ["p"]}]
+    (tmp_path / "run.json").write_text(json.dumps(evidence(claims=claims, retrieval=[{"id": "p", "text": "x"}])))
+    done = assay("grade", "run.json", "--profile", "measured.yaml", "--policy", "workflow-judged", "--json").json()["results"][0]
+    assert (done["passed"], done["floor_failures"]) == (False, ["tests"])
+    assert assay("grade", "run.json", "--profile", "measured.yaml").code == 0
+
+
+@pytest.mark.req("W-091")
+def test_a_profile_that_requires_calibration_is_obeyed_under_every_policy(assay: Any, tmp_path: Path) -> None:
+    plain = MEASURED.replace("weight: 0.5, layer: 2", "weight: 0.5, critical_floor: 3, layer: 2")
+    (tmp_path / "run.json").write_text(json.dumps(evidence()))
+    (tmp_path / "card.json").write_text(json.dumps(good_card()))
+
+    def passes(asked: str, *more: str) -> bool:
+        (tmp_path / "p.yaml").write_text(f"{plain}judge: {{calibration: {asked}}}\n")
+        done = assay("grade", "run.json", "--profile", "p.yaml", "--now", "2026-11-16T00:00:00Z", *more, "--json").json()["results"][0]
+        assert done["floor_failures"] == ([] if done["passed"] else ["tone"])
+        return bool(done["passed"])
+
+    assert passes("by_policy")
+    assert not passes("required")
+    assert not passes("required", "--judge-card", "card.json"), "workflow has no terms that a card could meet"
+    assert not passes("by_policy", "--policy", "workflow-judged")
+    assert passes("required", "--policy", "workflow-judged", "--judge-card", "card.json")
+    assert passes("by_policy", "--policy", "workflow-judged", "--judge-card", "card.json")
+
+
+@pytest.mark.req("W-092")
+@pytest.mark.parametrize(
+    ("said", "passed"),
+    [
+        (None, False),
+        ({"between": "judges", "n": 2, "low": {"wins": 1, "losses": 0, "ties": 0}, "high": {"wins": 1, "losses": 0, "ties": 0}}, False),
+        ({"between": "orders", "n": 20, "inconsistent": 1}, True),
+    ],
+)
+def test_a_profile_that_asks_for_both_orders_passes_no_pairwise_score_without_them(assay: Any, tmp_path: Path, said: Any, passed: bool) -> None:
+    pairs = MEASURED.replace("weight: 0.5, layer: 2, formula: likert_1_5", "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2, formula: pairwise")
+    score = {"raw": {"wins": 19, "losses": 1, "ties": 0}, "source": SCORER, **({} if said is None else {"disagreement": said})}
+    (tmp_path / "run.json").write_text(json.dumps(evidence(scores={"tone": score})))
+    for asked, wanted in (("{calibration: by_policy, order: both}", passed), ("{calibration: by_policy}", True)):
+        (tmp_path / "p.yaml").write_text(f"{pairs}judge: {asked}\n")
+        done = assay("grade", "run.json", "--profile", "p.yaml", "--json").json()["results"][0]
+        assert done["passed"] is wanted
+        assert ("both orders" in json.dumps(done["findings"])) is not wanted
 
 
 def test_a_criterion_without_a_floor_is_shown_and_counts() -> None:
@@ -275,15 +487,7 @@ def test_the_explanation_names_the_judge_and_promises_no_score_that_would_help()
 def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) -> None:
     card = good_card()
     (tmp_path / "card.json").write_text(json.dumps(card))
-    run = {
-        "schema": "assay.scorecard/1",
-        "run_id": "r",
-        "hard_gates": {},
-        "criteria": [
-            {"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": {"kind": "llm", "name": "m-1"}}
-        ],
-    }
-    (tmp_path / "s.json").write_text(json.dumps(run))
+    (tmp_path / "s.json").write_text(json.dumps(DOCUMENT))
     arguments = ("grade", "s.json", "--policy", "workflow-judged", "--now", "2026-11-16T00:00:00Z")
     assert assay(*arguments).code == 1
     assert assay(*arguments, "--judge-card", "card.json").code == 0
@@ -292,7 +496,7 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     assert "days old" in late.out
     (tmp_path / "card.json").write_text(json.dumps({**card, "inconsistency_rate": None}))
     assert assay(*arguments, "--judge-card", "card.json").code == 3
-    assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == {"m-1": None}
+    assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == MAY
 
 
 def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(assay: Any, tmp_path: Path) -> None:

@@ -132,11 +132,14 @@ def run_tree(**more: Any) -> dict[str, Any]:
     }
 
 
+SCORER = {"kind": "llm", "name": "m-1", "version": "7", "prompt_version": "rubric/1", "rubric": "plain@1", "settings": "sha256:1", "answered_by": None}
+
+
 def test_scores_go_into_the_runs_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
     items = read_items([str(put_lines(tmp_path / "r.jsonl", [run_tree()]))])
     judged = [Judged("r-1", "correctness", Decimal("4.5"), None, (scored(4), scored(5))), Judged("r-1", "clarity", None, "refused", (without("refused"),))]
-    made = scored_runs(items, judged, rubric(), model="m-1", version="7", replace=False)[0]
-    assert made["scores"]["correctness"] == {"raw": Decimal("4.5"), "n": 2, "source": {"kind": "llm", "name": "m-1", "version": "7 rubric/1"}}
+    made = scored_runs(items, judged, rubric(), scorer=SCORER, replace=False)[0]
+    assert made["scores"]["correctness"] == {"raw": Decimal("4.5"), "n": 2, "source": {key: value for key, value in SCORER.items() if value is not None}}
     assert (made["scores"]["clarity"]["raw"], made["scores"]["clarity"]["n"]) == (None, 0)
     assert made["workflow"]["rubric"] == "plain@1"
     assert made["judge"] == {"model": "m-1", "prompt_version": "rubric/1", "version": "7"}
@@ -146,14 +149,14 @@ def test_a_score_that_is_there_and_a_run_of_another_rubric_are_refused(tmp_path:
     judged = [Judged("r-1", "correctness", 4, None, (scored(4),))]
     there = read_items([str(put_lines(tmp_path / "a.jsonl", [run_tree(scores={"correctness": {"raw": 1}})]))])
     with pytest.raises(InputError, match="already has a score"):
-        scored_runs(there, judged, rubric(), model="m", version=None, replace=False)
-    assert scored_runs(there, judged, rubric(), model="m", version=None, replace=True)[0]["scores"]["correctness"]["raw"] == 4
+        scored_runs(there, judged, rubric(), scorer=SCORER, replace=False)
+    assert scored_runs(there, judged, rubric(), scorer=SCORER, replace=True)[0]["scores"]["correctness"]["raw"] == 4
     other = run_tree()
     other["workflow"] = {**other["workflow"], "rubric": "rag@1"}
     with pytest.raises(InputError, match="rag@1"):
-        scored_runs(read_items([str(put_lines(tmp_path / "b.jsonl", [other]))]), judged, rubric(), model="m", version=None, replace=False)
+        scored_runs(read_items([str(put_lines(tmp_path / "b.jsonl", [other]))]), judged, rubric(), scorer=SCORER, replace=False)
     with pytest.raises(InputError, match="is no run"):
-        scored_runs([item(1)], judged, rubric(), model="m", version=None, replace=False)
+        scored_runs([item(1)], judged, rubric(), scorer=SCORER, replace=False)
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from assay.store.ledger import Ledger, open_ledger
 from documents import FAMILIES, run, scorecard
 from judges import Run, here
 from postgres import ledger_url, postgres_url
-from test_judge_audit import good_card
+from test_judge_audit import SCORER, good_card
 from test_named_baseline import spoil
 from test_store import POLICY
 from test_storing import newest, put_sides, write
@@ -31,7 +31,7 @@ __all__ = ["here", "ledger_url", "postgres_url"]
 
 MOMENTS = (datetime(2026, 11, 16, tzinfo=UTC), datetime(2029, 11, 16, tzinfo=UTC))
 """One at which the card of the judge is fresh, and one at which it is not."""
-JUDGED = {"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": {"kind": "llm", "name": "m-1"}}
+JUDGED = {"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}
 
 
 class Counted(jobs._AsRecorded):

@@ -154,11 +154,10 @@ def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(assay: Any, 
 
 
 def test_the_cards_of_judges_that_a_decision_rests_on_are_kept_with_it(assay: Any, tmp_path: Path) -> None:
-    from test_judge_audit import good_card
+    from test_judge_audit import SCORER, good_card
 
     (tmp_path / "card.json").write_text(json.dumps(good_card()))
-    source = {"kind": "llm", "name": "m-1"}
-    criteria = [{"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": source}]
+    criteria = [{"name": "q", "raw_score": 5, "formula_id": "likert_1_5", "weight": 1, "role": "correctness", "layer": 2, "source": SCORER}]
     cards = [scorecard({"norm": 1}, run_id=f"r-{index}", sample_id=f"s-{index}", criteria=criteria) for index in range(35)]
     write(tmp_path / "candidate.jsonl", *cards)
     write(tmp_path / "baseline.jsonl", *cards)

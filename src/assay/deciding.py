@@ -14,7 +14,6 @@ from msgspec import structs
 from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
 from assay.files import Document, Unread
 from assay.formulas import formula
-from assay.grading.grade import grade as grade_card
 from assay.pipeline import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.grade import GRADES_SCHEMA, Grade
@@ -140,7 +139,7 @@ def again(result: Any, grader: Grader, *, where: str) -> Grade:
         )
     scorecard = read_scorecard(Document(card, where))
     scorecard = structs.replace(scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known})
-    made = grade_card(scorecard, grader.rules, judges=grader.judges)
+    made = grader.grade_card(scorecard)
     if (made.grade, made.weighted_score, made.passed) != said:
         recomputed = f"recomputed {made.grade}, {made.weighted_score}"
         raise InputError("REL-008", f"the grade of {run_id!r} does not follow from its own numbers: {named[:3]}, {recomputed}.", where=where)
@@ -166,7 +165,7 @@ def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
     return card
 
 
-_KEPT = ("name", "raw_score", "formula_id", "weight", "params", "role", "layer", "n", "label", "missing")
+_KEPT = ("name", "raw_score", "formula_id", "weight", "params", "role", "layer", "n", "label", "missing", "source", "disagreement")
 
 
 def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline import DEFAULT_POLICY, Graded, Grader, payload
 from assay.records.digests import run_digest
 from assay.records.evidence import Run
-from assay.records.reading import read_run
+from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.scoring.profile import Plan, make_plan
 from assay.store.drafts import Draft, Item, Link, draft, graded_drafts
@@ -301,13 +301,6 @@ class Rejudged(NamedTuple):
     skipped: tuple[tuple[str, str], ...]
 
 
-class _AsScored(Grader):
-    """A grader for scorecards that already have every gate their profile requires."""
-
-    def required(self, scorecard: Scorecard) -> Scorecard:
-        return scorecard
-
-
 def regrade(
     ledger: Ledger,
     shelf: Shelf,
@@ -321,13 +314,13 @@ def regrade(
     reason: str | None = None,
 ) -> Rejudged:
     """Grade the stored scorecards again under a policy. A grade that moved is a new record that supersedes the old one; nothing is scored again."""
-    grader = _AsScored(shelf, policy=policy, cards=cards, now=now)
+    grader = Grader(shelf, policy=policy, cards=cards, now=now)
     basis = basis_of(cards, now)
 
     def again(traced: Traced) -> list[Draft]:
         card = _there(traced.scorecard, "scorecard", traced.grade)
-        graded = grader.grade(Document(card.tree(), card.digest)).grade
         run = read_run(Document(traced.evidence.tree(), traced.evidence.digest)) if traced.evidence is not None and _is_run(traced.evidence) else None
+        graded = grader.grade_card(read_scorecard(Document(card.tree(), card.digest)), scored=run is not None)
         links = (Link("graded_from", card.digest), *basis.links, Link("supersedes", traced.grade.digest))
         return [*basis.drafts, draft(payload(graded, run), kind="grade", author=author, reason=reason, links=links)]
 

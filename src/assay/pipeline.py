@@ -24,7 +24,7 @@ from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
-from assay.records.grade import Grade, Payload
+from assay.records.grade import Grade, GradedCriterion, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
@@ -55,6 +55,7 @@ class Grader:
         self._profile = profile
         self._rubric = rubric
         self._plans: dict[tuple[str | None, str | None, str | None], Plan] = {}
+        self._by_profile: dict[str, Plan | None] = {}
         if profile is not None:
             self._required: Plan | None = self._plan(None, None, None)
         else:
@@ -67,15 +68,42 @@ class Grader:
         try:
             if kind == "assay.run/1":
                 run = read_run(document)
-                return Graded(_grade(self.scorecard(run), self.rules, judges=self.judges), run)
+                return Graded(self.grade_card(self.scorecard(run), scored=True), run)
             if kind == "assay.scorecard/1":
-                return Graded(_grade(self.required(read_scorecard(document)), self.rules, judges=self.judges), None)
+                return Graded(self.grade_card(self.required(read_scorecard(document))), None)
         except InputError as error:
             if isinstance(error, ShelfError) and error.where:
                 error.of_shelf = True
                 raise
             raise _located(error, document) from None
         raise _located(_unknown_kind(document, kind), document)
+
+    def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
+        """A scorecard as it stands, graded. `scored`: our own scoring made it of a run, so what its profile measures is known to be no judge's score."""
+        plan = self._plan_of(card)
+        if plan is None:
+            return _grade(card, self.rules, judges=self.judges)
+        known = scored and plan.digests["profile"] == card.digests.get("profile")
+        measured = plan.measured if known else frozenset()
+        terms = plan.judge
+        calibrated, both_orders = (terms.calibration == "required", terms.order == "both") if terms is not None else (False, False)
+        return _grade(card, self.rules, judges=self.judges, measured=measured, calibrated=calibrated, both_orders=both_orders)
+
+    def _plan_of(self, card: Scorecard) -> Plan | None:
+        """The plan of the profile that a card was scored by; None where it names none, or none that is on the shelf."""
+        if card.profile is None:
+            return None
+        name = card.profile.id
+        if name not in self._by_profile:
+            known = (self._required, *self._plans.values())
+            self._by_profile[name] = next((plan for plan in known if plan is not None and plan.profile.id == name), None) or self._on_shelf(name)
+        return self._by_profile[name]
+
+    def _on_shelf(self, name: str) -> Plan | None:
+        try:
+            return make_plan(self.shelf.profile(_shelf_name(name, "profile")), why="named by the scorecard")
+        except ShelfError:
+            return None
 
     def scorecard(self, run: Run) -> Scorecard:
         """A run, scored under the plan that fits it."""
@@ -128,13 +156,9 @@ def _admitted(cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | 
     terms = rules.judge_terms
     if terms is None or not cards:
         return {}
-    from assay.judging.card import admit, by_model  # only where a policy has terms for judges
+    from assay.judging.card import admitted  # only where a policy has terms for judges
 
-    found = {}
-    for model, card in by_model(cards).items():
-        admission = admit(card, terms, now=now or datetime.now(UTC))
-        found[model] = None if admission.may_gate else admission.reason
-    return found
+    return admitted(cards, terms, now=now or datetime.now(UTC))
 
 
 class Graded:
@@ -245,6 +269,7 @@ def payload(grade: Grade, run: Run | None = None, *, settled: bool = False) -> P
                 "critical_floor": None if item.floor_units is None else _floor(item),
                 "floor_failed": item.floor_failed,
                 "missing": item.criterion.missing,
+                **_judged(item),
             }
             for maximum, item in zip(_maxima(weights), grade.criteria, strict=True)
         ],
@@ -287,6 +312,12 @@ def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
     """The points that each criterion can bring."""
     total = sum(weights)
     return tuple(exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS) for weight in weights)
+
+
+def _judged(item: GradedCriterion) -> dict[str, Any]:
+    """Who gave a score, how far they disagreed, and why they may not gate; only what there is."""
+    found = {"source": item.criterion.source, "disagreement": item.criterion.disagreement, "judge_fault": item.judge_fault}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _gate_reason(passed: bool | None) -> str:
@@ -352,7 +383,8 @@ def grade(scorecard: Scorecard | Mapping[str, Any], *, policy: str = DEFAULT_POL
     if isinstance(scorecard, Run) or (isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"):
         raise EvidenceError("API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first.")
     record = scorecard if isinstance(scorecard, Scorecard) else _from_python(scorecard, "scorecard", read_scorecard)
-    return _grade(record, _grader(policy, None, None).rules)
+    # only the caller's own program can hand over a Scorecard; a mapping may have been read from anywhere
+    return _grader(policy, None, None).grade_card(record, scored=isinstance(scorecard, Scorecard))
 
 
 def explain(grade: Grade) -> Explanation:

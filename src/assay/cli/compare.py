@@ -54,7 +54,7 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
     """The choice of the options. The cards of judges that it grades by are part of what a result is made of."""
     choice = choice_of(options)
     if result is not None:
-        for card in read_cards(choice.cards):
+        for card in read_cards(choice.cards, now=choice.now):
             result.made_of(card)
     return choice
 

@@ -60,7 +60,7 @@ def _made(options: argparse.Namespace, rules: ReleaseRules, choice: Choice, powe
         from assay.cli.keeping import Looked
 
         kept = Looked(result.store, made_of=result.made_of)
-        for card in read_cards(choice.cards):
+        for card in read_cards(choice.cards, now=choice.now):
             result.made_of(card)
     now = opt.moment(options.now)
     baseline = read_baseline(options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept) if options.baseline else None

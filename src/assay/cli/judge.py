@@ -10,10 +10,11 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.errors import ExitCode, UsageError
+from assay.errors import ExitCode, UsageError, printable
 from assay.files import atomic_write, read_yaml
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, load_judge, spec_faults
+from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
 from assay.judging.purse import tokens_of
 from assay.judging.questions import put
@@ -216,7 +217,15 @@ def work(
 def usage_shown(client: Client) -> dict[str, Any]:
     """What a client used, as it stands in a document."""
     usage = client.usage
-    return {"judge": client.spec.judge, "model": client.spec.model, **usage._asdict(), "left_out": list(usage.left_out)}
+    answered = dict(sorted(client.answered.items()))
+    warnings = warnings_of(client.spec, left_out=usage.left_out, answered=answered)
+    shown = {**usage._asdict(), "left_out": list(usage.left_out), "answered_by": answered, "warnings": warnings}
+    return {"judge": client.spec.judge, "model": client.spec.model, **shown}
+
+
+def warnings_in(usages: Sequence[dict[str, Any]]) -> list[str]:
+    """What breaks the judge protocol, over all judges that were asked."""
+    return [sentence for usage in usages for sentence in usage["warnings"]]
 
 
 def judge_shown(spec: JudgeSpec) -> dict[str, Any]:
@@ -274,6 +283,7 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
             f"{usage['judge']}: {usage['calls']:,} calls, {usage['cached']:,} from the journal, {usage['retries']:,} retries, {usage['repairs']:,} repairs, "
             f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens{cost}{unpriced}{slow}{left}\n"
         )
+        sys.stderr.writelines(printable(f"warning: {sentence}") + "\n" for sentence in usage["warnings"])
 
 
 def keep(store: Store | None, document: dict[str, Any]) -> None:

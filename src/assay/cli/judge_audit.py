@@ -14,6 +14,7 @@ from assay.files import read_json
 from assay.judging.audit import PROBES, Measured
 from assay.judging.audit import audit as run_probes
 from assay.judging.card import admit, make_card
+from assay.judging.figures import impossible
 from assay.judging.injections import load
 from assay.judging.items import read_pairs
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
@@ -114,6 +115,7 @@ def audit_document(
         "prompt_versions": [PAIRWISE_PROMPT, RUBRIC_PROMPT],
         "items": {"source": source, "n": len(pairs), "digest": digest_of(pairs), "injections": injections},
         "biases": {name: measured.shown() for name, measured in found.items()},
+        "warnings": usage["warnings"],
         "price": price,
         "usage": usage,
         **ENGINE,
@@ -174,6 +176,8 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         )
     now = opt.moment(options.now) or datetime.now(UTC)
     judge = audited["judge"] if audited is not None else {"judge": options.model, "model": options.model}
+    if calibration is not None:
+        _check_same(judge, audited, calibration, options.calibration)
     made_card = make_card(judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now)
     admission = admit(made_card, rules.judge_terms, now=now)
     document = {**made_card, "admission": {"policy": rules.policy, "gradingSystem": rules.grading_system, **admission.shown()}}
@@ -206,7 +210,30 @@ def _calibration(path: str) -> dict[str, Any]:
     tree = read_json(path).tree
     if not isinstance(tree, dict) or not isinstance(tree.get("agreement"), dict) or "n_labelled" not in tree:
         raise InputError("JDG-009", "is no calibration of a judge.", where=path, fix="`assay judge calibrate --labels FILE -o calibration.json` writes one.")
+    wrong = impossible(tree)
+    if wrong is not None:
+        raise InputError("JDG-009", f"has a figure that cannot be: {wrong}.", where=path)
     return tree
+
+
+def _check_same(judge: dict[str, Any], audited: dict[str, Any] | None, calibration: dict[str, Any], path: str) -> None:
+    """Refuse to make one card of two judges. A calibration that names no judge makes a card that lets nobody gate."""
+    other = calibration.get("judge")
+    if not isinstance(other, dict):
+        return
+    keys = ("model", "version", "digest") if audited is not None else ("model",)
+    for key in keys:
+        if judge.get(key) != other.get(key):
+            what = "settings" if key == "digest" else key
+            raise InputError(
+                "JDG-009",
+                f"is of another judge: its {what} is {other.get(key)!r}, that of the {'audit' if audited is not None else 'card'} {judge.get(key)!r}.",
+                where=path,
+                fix="Calibrate and audit the same judge: one description, one prompt, one rubric.",
+            )
+    prompt = (calibration.get("scorer") or {}).get("prompt_version")
+    if audited is not None and prompt not in audited.get("prompt_versions", ()):
+        raise InputError("JDG-009", f"was made with the prompt {prompt!r}; the audit has {', '.join(audited.get('prompt_versions', ()))}.", where=path)
 
 
 def _verdicts(options: argparse.Namespace) -> dict[str, Any]:

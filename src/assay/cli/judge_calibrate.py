@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing, storing_result
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files import read_json
 from assay.judging.calibration import MINIMUM_LABELS, shown
 from assay.judging.calibration import calibrate as calibrate_rows
@@ -30,9 +30,12 @@ def calibrate(argv: list[str]) -> int:
         "judge calibrate",
         "Hold a judge's verdicts against human labels: agreement, bias, and the true rate or mean from few labels and many verdicts.\n"
         "The labelled rows must be drawn at random from all rows.",
-        "assay judge calibrate --labels labels.jsonl --set support@3 -o calibration.json",
+        "assay judge calibrate --labels labels.jsonl --judgements judgements.json --set support@3 -o calibration.json",
     )
     made.add_argument("--labels", metavar="FILE", required=True, help='.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null: unparsable')
+    made.add_argument(
+        "--judgements", metavar="FILE", help="where the judge gave these verdicts (`judge rubric -o FILE.json`): says which judge it is; a card needs it"
+    )
     made.add_argument("--minimum", metavar="N", type=int, default=MINIMUM_LABELS, help=f"labelled verdicts that are needed (default: {MINIMUM_LABELS})")
     made.add_argument("--level", metavar="X", type=float, default=0.95, help="of every interval (default: 0.95)")
     made.add_argument("--set", metavar="ID@VERSION", help="what the calibration set is called; its digest is taken of ids and labels")
@@ -53,8 +56,18 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     rows = read_labels(options.labels)
     try:
         document = calibrate_rows(
-            rows, minimum=options.minimum, level=options.level, seed=options.seed, set_id=name, set_version=version, positive=options.positive
+            rows,
+            minimum=options.minimum,
+            level=options.level,
+            seed=options.seed,
+            set_id=name,
+            set_version=version,
+            positive=options.positive,
+            judgements=_judgements(options.judgements) if options.judgements else None,
         )
+    except InputError as error:
+        error.where = error.where or options.labels
+        raise
     except NotEnoughEvidence as error:
         error.where = options.labels
         raise
@@ -66,6 +79,15 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     lines = [*document["sentences"], "", *_table(document)]
     _finish(options, document, lines)
     return ExitCode.PASSED
+
+
+def _judgements(path: str) -> dict[str, Any]:
+    """The judgements of one judge, of our own client or from files. A panel is several judges, and has no card."""
+    tree = read_json(path).tree
+    shape = {"schema": str, "judge": dict, "scorer": dict, "items": list}
+    if not isinstance(tree, dict) or any(not isinstance(tree.get(name), kind) for name, kind in shape.items()):
+        raise InputError("JDG-009", "is no document with the judgements of one judge.", where=path, fix="`assay judge rubric -o judgements.json` writes one.")
+    return tree
 
 
 def _set(text: str | None) -> tuple[str | None, str | None]:

@@ -70,6 +70,7 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
     document = {
         "schema": "assay.claims/1",
         "judge": common.judge_shown(specs[0]),
+        "warnings": common.warnings_in(usages),
         "prompt_version": CLAIM_PROMPT,
         "claims": rows,
         "counts": counts,

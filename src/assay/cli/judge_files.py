@@ -17,9 +17,10 @@ from assay.judging.client import Errored
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import ANSWER_SCHEMA, QUESTION_SCHEMA, Replay, read_answers
 from assay.judging.fence import Salt
+from assay.judging.identity import rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare
-from assay.judging.questions import RUBRIC_PROMPT
+from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
 from assay.judging.rubric_task import Judged, counts_of, judge_rubric, questions_of, scored_runs, spread
 from assay.records.grade import ENGINE
 from assay.reports.documents import encode
@@ -143,11 +144,15 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
         )
     model = models[0] if models else options.model
     judge = {"judge": model, "model": model, "source": "files"}
+    scorer = {"kind": "llm", "name": model, "prompt_version": RUBRIC_PROMPT if job.rubric is not None else PAIRWISE_PROMPT}
+    if job.rubric is not None:
+        scorer["rubric"] = rubric_name(job.rubric)
     if job.rubric is not None:
         counts = counts_of(answer for one in judged for answer in one.answers)
         document: dict[str, Any] = {
             "schema": "assay.judgements/1",
             "judge": judge,
+            "scorer": scorer,
             "rubric": job.rubric.id,
             "prompt_version": RUBRIC_PROMPT,
             "samples": options.samples,
@@ -159,14 +164,14 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
         rubric = job.rubric
 
         def lines() -> list[bytes]:
-            return [encode(tree) for tree in scored_runs(job.items, judged, rubric, model=model, version=None, replace=options.replace)]
+            return [encode(tree) for tree in scored_runs(job.items, judged, rubric, scorer=scorer, replace=options.replace)]
 
         whole = all(one.raw is not None for one in judged)
     else:
         from assay.cli.judge_tasks import comparisons_document
 
         counts = counts_of(look.answer for one in compared for look in one.looks)
-        document = comparisons_document(compared, judge=judge, counts=counts, usage=None, limit=0.10, seed=options.seed)
+        document = comparisons_document(compared, judge=judge, scorer=scorer, counts=counts, usage=None, limit=0.10, seed=options.seed)
         document["pending"] = len(replay.pending)
 
         def lines() -> list[bytes]:

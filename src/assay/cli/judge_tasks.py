@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.errors import ExitCode, UsageError, printable
+from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, first_order, tally
 from assay.judging.panel import convene
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT, PairQuestion
-from assay.judging.rubric_task import OUTCOMES, Judged, counts_of, judge_rubric, questions_of, scored_runs
+from assay.judging.rubric_task import OUTCOMES, Judged, apart, counts_of, judge_rubric, questions_of, scored_runs
 from assay.records.grade import ENGINE
 from assay.reports.documents import encode
 
@@ -58,7 +60,12 @@ class _RubricJob:
         self.questions = questions_of(self.items, self.rubric, only=options.criterion, examples=examples)
         if any(path.endswith(".jsonl") for path in opt.outputs(options)):  # what cannot be written is said before anything is paid
             unjudged = [Judged(item.id, criterion.name, None, None, ()) for item, criterion, _ in self.questions]
-            scored_runs(self.items, unjudged, self.rubric, model="", version=None, replace=options.replace)
+            scored_runs(self.items, unjudged, self.rubric, scorer={"name": ""}, replace=options.replace)
+
+    def how(self) -> dict[str, Any]:
+        """What besides the judge's own settings decides its answers."""
+        shots = {question.criterion.name: list(map(list, question.examples)) for _, _, question in self.questions if question.examples}
+        return {"samples": self.options.samples, "with_reference": self.options.with_reference, "examples": digest(shots) if shots else None}
 
     def asked(self) -> list[tuple[Question, int]]:
         return [(question, sample) for item, _, question in self.questions if item.missing is None for sample in range(self.options.samples)]
@@ -94,9 +101,12 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
 
         judged, usages = common.work(specs, journal, ask, seed=options.seed, total=len(job.asked()))
     counts = counts_of(answer for one in judged for answer in one.answers)
+    scorer = scorer_of(spec, prompt_version=RUBRIC_PROMPT, rubric=rubric_name(job.rubric), answered=usages[0]["answered_by"], **job.how())
     document = {
         "schema": "assay.judgements/1",
         "judge": common.judge_shown(spec),
+        "scorer": scorer,
+        "warnings": common.warnings_in(usages),
         "rubric": job.rubric.id,
         "prompt_version": RUBRIC_PROMPT,
         "samples": options.samples,
@@ -108,7 +118,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
     common.keep(store, document)
     common.write_outputs(
         options,
-        {".jsonl": lambda: _json_lines(scored_runs(job.items, judged, job.rubric, model=spec.model, version=spec.version, replace=options.replace))},
+        {".jsonl": lambda: _json_lines(scored_runs(job.items, judged, job.rubric, scorer=scorer, replace=options.replace))},
         document,
     )
     _show_scores(options, document, [(one.item, one.criterion, one.raw, one.why) for one in judged])
@@ -152,6 +162,7 @@ def _panel(options: argparse.Namespace, store: Store | None) -> int:
     document = {
         "schema": "assay.judgements/1",
         "panel": [common.judge_shown(spec) for spec in specs],
+        "warnings": common.warnings_in(usages),
         "vote": options.vote,
         "rubric": job.rubric.id,
         "prompt_version": RUBRIC_PROMPT,
@@ -163,13 +174,22 @@ def _panel(options: argparse.Namespace, store: Store | None) -> int:
         "usage": usages,
         **ENGINE,
     }
-    as_one = "panel:" + "+".join(spec.model for spec in specs)
+    as_one = {
+        "kind": "llm",
+        "name": "panel:" + "+".join(spec.model for spec in specs),
+        "version": options.vote,
+        "prompt_version": RUBRIC_PROMPT,
+        "rubric": rubric_name(job.rubric),
+    }
     first = next(iter(members.values()))
-    combined = [one._replace(raw=vote.raw, why=vote.why) for one, vote in zip(first, voted, strict=True)]
+    combined = [
+        one._replace(raw=vote.raw, why=vote.why, disagreement=apart("judges", [seat.raw for seat in vote.seats if seat.raw is not None]))
+        for one, vote in zip(first, voted, strict=True)
+    ]
     common.keep(store, document)
     common.write_outputs(
         options,
-        {".jsonl": lambda: _json_lines(scored_runs(job.items, combined, job.rubric, model=as_one, version=options.vote, replace=options.replace))},
+        {".jsonl": lambda: _json_lines(scored_runs(job.items, combined, job.rubric, scorer=as_one, replace=options.replace))},
         document,
     )
     _show_scores(options, document, [(one.item, one.criterion, one.raw, one.why) for one in voted])
@@ -254,7 +274,11 @@ def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
 
         compared, usages = common.work(specs, journal, ask, seed=options.seed, total=len(asked))
     counts = counts_of(look.answer for one in compared for look in one.looks)
-    document = comparisons_document(compared, judge=common.judge_shown(spec), counts=counts, usage=usages[0], limit=options.limit, seed=options.seed)
+    defined = digest(options.definition)
+    scorer = scorer_of(spec, prompt_version=PAIRWISE_PROMPT, rubric=f"definition+{defined[7:19]}", answered=usages[0]["answered_by"])
+    document = comparisons_document(
+        compared, judge=common.judge_shown(spec), scorer=scorer, counts=counts, usage=usages[0], limit=options.limit, seed=options.seed
+    )
     common.keep(store, document)
     common.write_outputs(options, {".jsonl": lambda: _json_lines([line for one in compared for line in one.verdicts()])}, document)
     if options.json:
@@ -276,8 +300,10 @@ def pairs_of(files: Sequence[str]) -> list[Pair]:
     return read_pairs(files)
 
 
-def comparisons_document(compared: Sequence[Compared], *, judge: dict[str, Any], counts: dict[str, int], usage: Any, limit: float, seed: int) -> dict[str, Any]:
-    """`assay.comparisons/1`: the tally after re-runs, the consistency of the first pass, and every pair."""
+def comparisons_document(
+    compared: Sequence[Compared], *, judge: dict[str, Any], scorer: dict[str, Any], counts: dict[str, int], usage: Any, limit: float, seed: int
+) -> dict[str, Any]:
+    """`assay.comparisons/1`: the tally after re-runs, the consistency of the first pass, and every pair; `score` is ready to be put into a run."""
     from assay.stats.intervals import wilson
 
     found = tally(compared)
@@ -286,6 +312,10 @@ def comparisons_document(compared: Sequence[Compared], *, judge: dict[str, Any],
     rate = wilson(inconsistent, len(looked))
     decided = found["wins"] + found["losses"] + found["ties"]
     win_rate = (found["wins"] + found["ties"] / 2) / decided if decided else None
+    raw_score = {name: found[name] for name in ("wins", "losses", "ties")}
+    score: dict[str, Any] = {"raw": raw_score, "n": decided, "source": {key: value for key, value in scorer.items() if value is not None}}
+    if looked:
+        score["disagreement"] = {"between": "orders", "n": len(looked), "inconsistent": inconsistent}
     sentences = [
         f"candidate a: {found['wins']} wins, {found['losses']} losses, {found['ties']} ties"
         + (f"; win rate {win_rate:.3f}, ties as half" if win_rate is not None else "")
@@ -298,11 +328,14 @@ def comparisons_document(compared: Sequence[Compared], *, judge: dict[str, Any],
     return {
         "schema": "assay.comparisons/1",
         "judge": judge,
+        "scorer": scorer,
+        "warnings": [] if usage is None else usage["warnings"],
         "prompt_version": PAIRWISE_PROMPT,
         "seed": seed,
         "pairs": len(compared),
         **found,
-        "raw_score": {"wins": found["wins"], "losses": found["losses"], "ties": found["ties"]},
+        "raw_score": raw_score,
+        "score": score,
         "win_rate": win_rate,
         "inconsistency_rate": rate.shown(),
         "inconsistency_warning": bool(looked) and rate.value is not None and rate.value > limit,

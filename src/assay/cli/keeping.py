@@ -138,7 +138,7 @@ class Sides(Looked):
     def __init__(self, store: Store, choice: Choice) -> None:
         super().__init__(store)
         self.kept: list[KeptSide] = []
-        self._basis = basis_of(read_cards(choice.cards), choice.now)
+        self._basis = basis_of(read_cards(choice.cards, now=choice.now), choice.now)
 
     def read(self, documents: Iterable[Document | Unread], grader: Grader, *, name: str, where: str, stored: Mapping[str, Body] | None = None) -> Side:
         """One side, as `deciding.side_of` makes it. `stored` has the bodies of evidence that comes from a ledger, by its digest."""
@@ -165,7 +165,7 @@ class Keeping:
         self.path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), f"bodies{SPOOL}")
         self.choice: Choice = KeepingChoice(*dated(choice))
         self._store = store
-        self._basis = basis_of(read_cards(self.choice.cards), self.choice.now)
+        self._basis = basis_of(read_cards(self.choice.cards, now=self.choice.now), self.choice.now)
 
     def store(self) -> None:
         """Put what waits into the ledger, and say how much of it was new."""
@@ -200,7 +200,7 @@ class KeepingChoice(Choice):
     def grader(self) -> _Grader:
         """A grader for this choice."""
         shelf = Shelf(self.library) if self.library else Shelf()
-        return _Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards), now=self.now)
+        return _Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards, now=self.now), now=self.now)
 
 
 class _Line(msgspec.Struct):

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections import Counter, deque
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,6 @@ from assay.records.grade import ENGINE, LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
 
     from assay.reports.documents import Format
 
@@ -49,16 +49,16 @@ class Choice(NamedTuple):
     def grader(self) -> Grader:
         """A grader for this choice."""
         shelf = Shelf(self.library) if self.library else Shelf()
-        return Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards), now=self.now)
+        return Grader(shelf, policy=self.policy, profile=self.profile, rubric=self.rubric, cards=read_cards(self.cards, now=self.now), now=self.now)
 
 
-def read_cards(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """The cards of judges, each checked to be whole."""
+def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:
+    """The cards of judges, each checked to be whole, and not to be made after `now`."""
     if not paths:
         return []
     from assay.judging.card import check_card
 
-    return [check_card(read_json(path).tree, where=path) for path in paths]
+    return [check_card(read_json(path).tree, where=path, now=now or datetime.now(UTC)) for path in paths]
 
 
 class Piece(NamedTuple):

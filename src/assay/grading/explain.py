@@ -230,6 +230,7 @@ def _notes(grade: Grade) -> list[str]:
                 else "; no criterion has a floor."
             )
         )
+        notes += _severe(grade)
     elif letter == "B":
         notes.append("B: gates and floors hold, with limited defects" + (f"; {'; '.join(thin)}, near the boundary." if thin else "."))
     elif letter == "C":
@@ -249,6 +250,43 @@ def _notes(grade: Grade) -> list[str]:
     ]
     roles = {item.criterion.role for item in grade.criteria}
     notes += [f"No criterion has the role {role}: its floor is not applicable here." for role in grade.floor_roles if role not in roles]
-    if any(item.criterion.layer == 2 for item in grade.criteria):
-        notes.append("Judge disagreement was not measured for this run.")
+    return notes + _disagreements(grade)
+
+
+def _severe(grade: Grade) -> list[str]:
+    """The severe defects that an A should not have: what lies below the policy's floor for its role and passes by an override, or came from no known source."""
+    found = [
+        f"{item.name} is {norm_text(item.norm_units)}, below the floor of {norm_text(item.role_floor_units)} for the role {item.criterion.role}"
+        for item in grade.criteria
+        if item.role_floor_units is not None and item.norm_units < item.role_floor_units
+    ]
+    found += [f"{item.name} was scored by a judge that may not gate" for item in grade.criteria if item.judge_fault is not None]
+    return [f"An A should have no severe defect: {'; '.join(found)}."] if found else []
+
+
+def _disagreements(grade: Grade) -> list[str]:
+    """How far judges disagreed, against the limit from which the policy warns; said of every judged criterion, also where nobody measured it."""
+    judged = [
+        item
+        for item in grade.criteria
+        if not item.was_measured
+        and (item.criterion.layer == 2 or item.criterion.disagreement is not None or _by_model(item))
+        and item.criterion.raw_score is not None
+    ]
+    silent = [item.name for item in judged if item.disagreement_units is None]
+    limit = norm_text(grade.disagreement_limit)
+    notes = []
+    for item in judged:
+        units, said = item.disagreement_units, item.criterion.disagreement
+        if units is None or said is None:
+            continue
+        whom = {"judges": f"{said.n} judges", "samples": f"{said.n} answers of one judge", "orders": f"the two orders of {said.n} pairs"}[said.between]
+        far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
+        notes.append(f"{item.name}: {whom} disagree by {norm_text(units)}, {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}.")
+    if silent:
+        notes.append(f"Judge disagreement was not measured for {', '.join(silent)}.")
     return notes
+
+
+def _by_model(item: GradedCriterion) -> bool:
+    return item.criterion.source is not None and item.criterion.source.kind == "llm"

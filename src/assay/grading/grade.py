@@ -38,10 +38,19 @@ def _whole(*weights: Any) -> tuple[int, ...]:
     return exact.whole_weights(found)
 
 
-def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None] | None = None) -> Grade:
+def grade(
+    scorecard: Scorecard,
+    rules: Rules,
+    *,
+    judges: Mapping[str, str | None] | None = None,
+    measured: frozenset[str] = frozenset(),
+    calibrated: bool = False,
+    both_orders: bool = False,
+) -> Grade:
     """The grade of a scorecard. Raises `EvidenceError` with every fault of the card.
 
-    `judges` says of each model why it may not gate, or None where it may. It counts only where the policy has terms for judges.
+    `judges` says of each judge, by its whole identity, why it may not gate, or None where it may. `measured` names the criteria that our own code read off
+    the evidence; the card itself cannot say that. `calibrated` and `both_orders` are what the profile asks of judges, whatever the policy.
     """
     criteria = scorecard.criteria
     bands = rules.bands
@@ -58,6 +67,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
     missing = overridden = uncalibrated = False
+    asks = calibrated or both_orders or rules.judge_terms is not None
     try:
         for criterion, weight in zip(criteria, weights, strict=True):
             raw = criterion.raw_score
@@ -74,7 +84,9 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
             floor: int | None = None
             origin: str | None = None
             failed = False
-            judge_fault = None if rules.judge_terms is None else rule.judge_fault(criterion, judges or {})
+            judge_fault = None
+            if asks and criterion.name not in measured:
+                judge_fault = rule.judge_fault(criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders)
             uncalibrated = uncalibrated or judge_fault is not None
             if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
                 if criterion.role is not None and criterion.role not in rules.role_floors and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
@@ -96,6 +108,9 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
                     floor_from=origin,
                     floor_failed=failed,
                     judge_fault=judge_fault,
+                    role_floor_units=rules.role_floors.get(criterion.role) if criterion.role is not None else None,
+                    disagreement_units=None if criterion.disagreement is None else rule.disagreement(criterion),
+                    was_measured=criterion.name in measured,
                 )
             )
     except FormulaError:
@@ -109,7 +124,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
     findings = rule.gate_findings(scorecard, gate_failures)
     findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
     findings += rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
-    if rules.judge_terms is not None:
+    if asks:
         findings += rule.judge_findings(listed) if uncalibrated else (rule.JUDGES_ADMITTED,)
     letter = provisional
     if floor_failures:
@@ -148,6 +163,7 @@ def grade(scorecard: Scorecard, rules: Rules, *, judges: Mapping[str, str | None
         floor_cap=rules.cap,
         comfortable_margin=rules.comfortable_margin,
         floor_roles=tuple(rules.role_floors),
+        disagreement_limit=exact.quantise(rules.inconsistency_warning.num, rules.inconsistency_warning.den, exact.NORM_DIGITS),
         scorecard=scorecard,
         policy=rules.policy,
         policy_digest=rules.digest,
@@ -221,6 +237,11 @@ def _criterion_faults(criterion: Criterion, at: str) -> list[Fault]:
             formula(criterion.formula_id).apply(criterion.raw_score, criterion.params)
     except FormulaError as error:
         faults.append(Fault(error.message, code=error.code, path=f"{at}.raw_score", fix=error.fix))
+    if criterion.disagreement is not None:
+        try:
+            rule.disagreement(criterion)
+        except FormulaError as error:
+            faults.append(Fault(error.message, code=error.code, path=f"{at}.disagreement", fix=error.fix))
     for key, floor in (("critical_floor", criterion.critical_floor), ("floor_override", criterion.floor_override and criterion.floor_override.value)):
         if floor is not None and criterion.formula_id in FORMULAS:
             try:

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assay import exact
-from assay.formulas import floor_norm
+from assay.errors import FormulaError
+from assay.formulas import floor_norm, formula
 from assay.records.grade import Band, Finding, GradedCriterion
 
 if TYPE_CHECKING:
@@ -50,15 +51,45 @@ def effective_floor(criterion: Criterion, rules: Rules) -> tuple[int | None, str
     return (by_role, "role") if by_role is not None and by_role > own else (own, "criterion")
 
 
-def judge_fault(criterion: Criterion, judges: Mapping[str, str | None]) -> str | None:
-    """Why the judge behind a score may not gate; None where it may, or where no judge scored.
+def judge_fault(criterion: Criterion, judges: Mapping[str, str | None], rules: Rules, *, calibrated: bool = False, both_orders: bool = False) -> str | None:
+    """Why a score that we did not measure may not gate; None where the judge that gave it may.
 
-    A rubric score that does not say who gave it counts as a judge's: leaving the source out must not help.
+    The layer and the kind of the source are what the evidence says of itself. They do not count: otherwise renaming a judge to a person would help.
     """
     source = criterion.source
+    if criterion.raw_score is None:
+        return None  # a missing score is no judge's
+    if both_orders and criterion.formula_id == "pairwise" and (criterion.disagreement is None or criterion.disagreement.between != "orders"):
+        return "nothing says that each pair was shown in both orders"
+    if rules.judge_terms is None and not calibrated:
+        return None
     if source is None:
-        return "nobody says who scored it" if criterion.layer == 2 and criterion.raw_score is not None else None
-    return judges.get(source.name, "it has no card") if source.kind == "llm" else None
+        return "nobody says who scored it"
+    if source.kind != "llm":
+        return f"the evidence says that a {source.kind} gave it, and nothing proves that"
+    if rules.judge_terms is None:
+        return f"{rules.policy} has no terms for judges, so no card can admit it"
+    found = judges.get(source.judge, "it has no card")
+    if found == "it has no card" and any(name.startswith(f"{source.name} (") for name in judges):
+        return "its cards are for another version, prompt, rubric or settings, or another model answered"
+    return found
+
+
+def disagreement(criterion: Criterion) -> int | None:
+    """How far apart those who judged a criterion were, in billionths of its scale; None where the evidence does not say. Raises `FormulaError`."""
+    found = criterion.disagreement
+    if found is None:
+        return None
+    if found.between == "orders":
+        if found.inconsistent is None:
+            return None
+        if found.inconsistent > found.n:
+            raise FormulaError("SCO-007", f"{found.inconsistent} of {found.n} pairs came out differently; there are not so many.")
+        return exact.quantise(found.inconsistent, found.n, exact.NORM_DIGITS)
+    if found.low is None or found.high is None:
+        return None
+    ends = [formula(criterion.formula_id).apply(end, criterion.params) for end in (found.low, found.high)]
+    return abs(ends[1] - ends[0])
 
 
 def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:

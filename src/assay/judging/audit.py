@@ -170,7 +170,8 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> Measured:
         return Measured(nothing, None, 0, 0, 0, f"own family: cannot be said, {why}.", {})
     estimate, p = _mean(values)
     sentence = _said(estimate, "own family", toward="to texts of its own family", away="away from texts of its own family")
-    return Measured(estimate, p, len(values), 2 * len(values), _lost(looked), sentence, {"family": family})
+    # of all pairs, as for the other probes of the same answers: otherwise more could be lost than were asked
+    return Measured(estimate, p, len(values), 2 * len(looked), _lost(looked), sentence, {"family": family})
 
 
 async def self_agreement(client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair], *, repeats: int) -> Measured:

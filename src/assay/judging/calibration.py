@@ -13,8 +13,8 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
-from assay.errors import NotEnoughEvidence, UsageError
-from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
+from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
+from assay.judging.labels import MAX_FAULTS, Label, Scale, labels_of, scale_of, value_text
 from assay.judging.labels import read_labels as read_labels  # for whoever makes cards of labels
 from assay.records.grade import ENGINE
 from assay.stats.agreement import agreement, krippendorff_alpha
@@ -44,14 +44,18 @@ def calibrate(
     set_id: str | None = None,
     set_version: str | None = None,
     positive: str | None = None,
+    judgements: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The calibration of one judge on one set of rows; `positive` names the value whose rate is wanted, where the values are words.
 
-    Nothing is drawn at random as yet; the seed is written down with the result.
+    `judgements` is the document in which the judge gave the verdicts: it says who the judge is, and every verdict of the rows must stand in it. Without it
+    the calibration names no judge, and no card made of it lets one gate. Nothing is drawn at random as yet; the seed is written down with the result.
     """
     if not 0.5 < level < 1:
         raise UsageError("STA-001", f"the level is {level}; it must be above 0.5 and below 1.", fix="0.95 is usual.")
     items = labels_of(rows)
+    if judgements is not None:
+        check_verdicts(items, judgements)
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
@@ -69,6 +73,8 @@ def calibrate(
     judge = [scale.score(row.judge) for row in items]
     found = {
         "schema": CALIBRATION_SCHEMA,
+        "judge": None if judgements is None else judgements["judge"],
+        "scorer": None if judgements is None else judgements["scorer"],
         "n_labelled": len(labelled),
         "n_unlabelled": len(items) - len(labelled),
         "n_judged": len(items) - unread,
@@ -90,6 +96,25 @@ def calibrate(
     if len(labelled) > len(both):
         found["agreement_of_read"] = agreement_block([row.human for row in both], [row.judge for row in both], scale, level=level)
     return {**found, "sentences": _sentences(found)}
+
+
+def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None:
+    """Refuse labels with a verdict that these judgements do not have: a calibration of one judge is none of another."""
+    given: dict[str, set[str]] = {}
+    for one in judgements["items"]:
+        verdict = one.get("raw") if "raw" in one else one.get("winner")
+        given.setdefault(str(one.get("id")), set()).add("null" if verdict is None else value_text(verdict))
+    faults = []
+    for row in rows:
+        said = "null" if row.judge is None else value_text(row.judge)
+        if said not in given.get(row.id, ()):
+            found = f"the judge gave {' and '.join(sorted(given[row.id]))}" if row.id in given else "the judgements do not have this item"
+            faults.append(Fault(f"the verdict on '{row.id}' is {said}; {found}.", code="JDG-008", path="judge"))
+    if faults:
+        fix = "Give the judgements that these verdicts come from (`assay judge rubric -o judgements.json`)."
+        error = InputError("JDG-008", faults[0].message, fix=fix, faults=faults[:MAX_FAULTS])
+        error.fault_count = len(faults)
+        raise error
 
 
 def set_digest(rows: Sequence[Label]) -> str:

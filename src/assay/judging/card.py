@@ -1,7 +1,8 @@
 """A judge's card: what is known about one judge, and whether that is enough for it to gate.
 
-A card holds measurements, never a wish: what was not measured is null, and a term that needs it then does not hold. Whether a judge may gate is decided
-by the terms of a policy at a given moment; a card grows old.
+A card has measurements only: what was not measured is null, and a term that needs it then does not hold. Figures that cannot be are refused. A card
+belongs to one judge: a model with its version, prompt, rubric and settings. Whether that judge may gate is decided by the terms of a policy at a given
+moment; a card grows old, and of several the worst of the newest day counts.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
+from assay.judging.figures import impossible
+from assay.judging.identity import others_answered
+from assay.records.evidence import IDENTITY, Source
 from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from assay.grading.policy import JudgeTerms
 
 CARD_SCHEMA = "assay.judge-card/1"
+REQUIRED = ("name", "prompt_version", "rubric", "settings")
+"""What a calibration must say of its judge. Many models have no version, and not every endpoint names the model that answered."""
 
 
 class Term(NamedTuple):
@@ -64,6 +70,9 @@ def make_card(
         "model": judge.get("model"),
         "family": judge.get("family"),
         "identity": dict(judge),
+        "scorer": None if calibration is None else calibration.get("scorer"),
+        "answered_by": ((audit or {}).get("usage") or {}).get("answered_by"),
+        "warnings": (audit or {}).get("warnings") or [],
         "prompt_version": "+".join(prompts) if prompts else None,
         "made_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "agreement": None if calibration is None else calibration.get("agreement"),
@@ -80,10 +89,15 @@ def make_card(
     return {**card, "digest": digest(card)}
 
 
-def check_card(card: Any, *, where: str = "") -> dict[str, Any]:
-    """A card that somebody hands in, checked to be one and to be unchanged."""
+def check_card(card: Any, *, where: str = "", now: datetime | None = None) -> dict[str, Any]:
+    """A card that somebody hands in, checked to be one, to be unchanged, and to have only figures that can be; with `now`, also not to be from the future."""
     if not isinstance(card, dict) or card.get("schema") != CARD_SCHEMA:
         raise InputError("JDG-009", f"is no judge's card: its schema is not {CARD_SCHEMA}.", where=where)
+    wrong = impossible(card)  # first: what is no number has no digest
+    if wrong is None and now is not None and (made := _made_at(card)) is not None and made > now:
+        wrong = f"made_at is {card['made_at']}, in the future"
+    if wrong is not None:
+        raise InputError("JDG-009", f"has a figure that cannot be: {wrong}.", where=where, fix="Make it again with `assay judge card`.")
     body = {name: value for name, value in card.items() if name not in ("digest", "admission")}
     if digest(body) != card.get("digest"):
         raise InputError("JDG-009", "was changed after it was made: its digest does not fit.", where=where, fix="Make it again with `assay judge card`.")
@@ -92,11 +106,42 @@ def check_card(card: Any, *, where: str = "") -> dict[str, Any]:
     return card
 
 
+def judge_of(card: Mapping[str, Any]) -> str:
+    """Whose card it is: the text by which the source of a score finds it."""
+    scorer = card.get("scorer")
+    if not isinstance(scorer, dict):
+        return str(card.get("model"))
+    return Source(kind="llm", name=str(card.get("model")), **{name: scorer.get(name) for name in IDENTITY}).judge
+
+
+def newest(cards: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The cards of each judge that were made on the day of its newest one."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for card in cards:
+        found.setdefault(judge_of(card), []).append(card)
+    for judge, listed in found.items():
+        last = max(_day(card) for card in listed)
+        found[judge] = [card for card in listed if _day(card) == last]
+    return found
+
+
+def admitted(cards: Sequence[Mapping[str, Any]], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
+    """Of each judge that has a card, why it may not gate under the terms; None where it may. Of several new cards the worst counts."""
+    found: dict[str, str | None] = {}
+    for judge, listed in newest(cards).items():
+        admissions = [admit(card, terms, now=now) for card in listed]
+        found[judge] = next((one.reason for one in admissions if not one.may_gate), None)
+    return found
+
+
 def admit(card: Mapping[str, Any] | None, terms: JudgeTerms, *, now: datetime) -> Admission:
     """Whether a judge may gate under the terms of a policy, now."""
     if card is None:
         return Admission(False, (Term("card", None, None, None, "it has no card"),))
-    found = [_fresh(card, terms, now)]
+    wrong = impossible(card)
+    if wrong is not None:
+        return Admission(False, (Term("figures", False, None, None, f"its card has a figure that cannot be: {wrong}"),))
+    found = [_fresh(card, terms, now), _identified(card), _answered(card)]
     calibration = card.get("calibration") or {}
     agreement = card.get("agreement") or {}
     found.append(_at_least("labels", calibration.get("n_labelled"), terms.min_labels, "human labels"))
@@ -110,10 +155,39 @@ def admit(card: Mapping[str, Any] | None, terms: JudgeTerms, *, now: datetime) -
     return Admission(all(term.holds is True for term in found), tuple(found))
 
 
-def _fresh(card: Mapping[str, Any], terms: JudgeTerms, now: datetime) -> Term:
+def _made_at(card: Mapping[str, Any]) -> datetime | None:
     try:
-        made = datetime.strptime(str(card.get("made_at")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return datetime.strptime(str(card.get("made_at")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
+        return None
+
+
+def _day(card: Mapping[str, Any]) -> str:
+    return str(card.get("made_at"))[:10]
+
+
+def _identified(card: Mapping[str, Any]) -> Term:
+    """A calibration that names no judge could be of any: then the card vouches for nobody."""
+    scorer: dict[str, Any] = card.get("scorer") or {}
+    lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
+    text = "its calibration says which judge gave the verdicts"
+    if lacks:
+        text = f"its calibration does not say which judge gave the verdicts ({', '.join(lacks)}); calibrate with --judgements"
+    elif scorer["name"] != card.get("model"):
+        lacks, text = ["name"], f"its calibration is of {scorer['name']}, not of {card.get('model')}"
+    return Term("identity", not lacks or None, judge_of(card), None, text)
+
+
+def _answered(card: Mapping[str, Any]) -> Term:
+    answered = card.get("answered_by") or {}
+    others = others_answered(str(card.get("model")), answered)
+    text = f"{others[0]} answered its audit, not {card.get('model')}" if others else "its audit was answered by no other model"
+    return Term("answered_by", not others, sorted(answered), card.get("model"), text)
+
+
+def _fresh(card: Mapping[str, Any], terms: JudgeTerms, now: datetime) -> Term:
+    made = _made_at(card)
+    if made is None:
         return Term("age", None, card.get("made_at"), terms.max_age_days, "its card has no date")
     age = now.astimezone(UTC) - made
     days = age / timedelta(days=1)
@@ -178,11 +252,3 @@ def _kappa(agreement: Mapping[str, Any]) -> Any:
         if isinstance(found, dict) and exact.is_number(found.get("low")):
             return found["low"]
     return None
-
-
-def by_model(cards: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The newest card of each model."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for card in sorted(cards, key=lambda card: str(card["made_at"])):
-        found[card["model"]] = card
-    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -110,6 +111,8 @@ class Client:
         self._errors_in_a_row = 0
         self._on_answer = on_answer
         self._calls = self._cached = self._retries = self._repairs = 0
+        self.answered: Counter[str] = Counter()
+        """Replies by the model that the endpoint named in them."""
         self._purse = Purse(spec)
 
     async def __aenter__(self) -> Client:
@@ -206,6 +209,12 @@ class Client:
 
     async def said(self, key: str, prompt_version: str, messages: list[dict[str, str]], schema: dict[str, Any] | None, *, sample: int = 0) -> tuple[Said, bool]:
         """The reply to one request, from the journal, from the same request on its way, or from the endpoint."""
+        said, cached = await self._said(key, prompt_version, messages, schema, sample)
+        if said.model is not None:
+            self.answered[said.model] += 1
+        return said, cached
+
+    async def _said(self, key: str, prompt_version: str, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int) -> tuple[Said, bool]:
         stored = self.journal.get(key)
         if stored is not None:
             self._cached += 1

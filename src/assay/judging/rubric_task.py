@@ -16,7 +16,7 @@ import msgspec
 from assay import exact
 from assay.errors import InputError
 from assay.judging.client import Answer
-from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
+from assay.judging.questions import RubricQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -53,6 +53,8 @@ class Judged(NamedTuple):
     """Why there is no raw score."""
     answers: tuple[Answer, ...]
     group: str | None = None
+    disagreement: dict[str, Any] | None = None
+    """How far several samples or judges were apart, as it stands in a score; None where only one was asked."""
 
     def shown(self) -> dict[str, Any]:
         """As it stands in `assay.judgements/1`."""
@@ -68,7 +70,8 @@ class Judged(NamedTuple):
             }
             for answer in self.answers
         ]
-        return {"id": self.item, "criterion": self.criterion, "raw": self.raw, "n": len(samples), "why": self.why, "group": self.group, "samples": samples}
+        found = {"id": self.item, "criterion": self.criterion, "raw": self.raw, "n": len(samples), "why": self.why, "group": self.group, "samples": samples}
+        return found if self.disagreement is None else {**found, "disagreement": self.disagreement}
 
 
 async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width: int) -> list[R]:
@@ -115,9 +118,15 @@ async def judge_rubric(client: Asker, questions: Sequence[tuple[Item, RubricCrit
             return Judged(item.id, criterion.name, None, item.missing, (), item.group)
         answers = tuple([await client.ask(question, sample=sample) for sample in range(samples)])
         raw, why = mean_of(answers)
-        return Judged(item.id, criterion.name, raw, why, answers, item.group)
+        scores = [answer.verdict.score for answer in answers if answer.verdict is not None]
+        return Judged(item.id, criterion.name, raw, why, answers, item.group, apart("samples", scores))
 
     return await spread(one, questions, width=client.width)
+
+
+def apart(between: str, scores: Sequence[Any]) -> dict[str, Any] | None:
+    """How far scores of the same thing are apart; None where fewer than two were given."""
+    return {"between": between, "n": len(scores), "low": min(scores), "high": max(scores)} if len(scores) > 1 else None
 
 
 def mean_of(answers: Sequence[Answer]) -> tuple[Any, str | None]:
@@ -148,12 +157,14 @@ def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
     return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
 
 
-def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric, *, model: str, version: str | None, replace: bool) -> list[dict[str, Any]]:
-    """The runs with the judge's scores in them, ready to be graded.
+def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric, *, scorer: Mapping[str, Any], replace: bool) -> list[dict[str, Any]]:
+    """The runs with the judge's scores in them, ready to be graded. `scorer` is the judge, as it goes into the source of each score.
 
     The rubric's name goes into the run, so that the scores are read on the rubric's scale wherever the run is graded. A run that names another rubric
     and a score that is already there are refused: a criterion has one source.
     """
+    source: dict[str, Any] = {key: value for key, value in scorer.items() if value is not None}
+    judge: dict[str, Any] = {"model": source["name"], **{key: source[key] for key in ("version", "prompt_version") if key in source}}
     by_item: dict[str, list[Judged]] = {}
     for one in judged:
         by_item.setdefault(one.item, []).append(one)
@@ -174,8 +185,9 @@ def scored_runs(items: Sequence[Item], judged: Sequence[Judged], rubric: Rubric,
                     f"the run {item.id!r} already has a score '{one.criterion}'.",
                     fix="Say --replace to put the judge's in its place, or judge others with --criterion.",
                 )
-            source = {"kind": "llm", "name": model, "version": RUBRIC_PROMPT if version is None else f"{version} {RUBRIC_PROMPT}"}
             scores[one.criterion] = {"raw": one.raw, "n": len(one.answers) if one.raw is not None else 0, "source": source}
-        tree["judge"] = {"model": model, "prompt_version": RUBRIC_PROMPT, **({} if version is None else {"version": version})}
+            if one.disagreement is not None and one.raw is not None:
+                scores[one.criterion]["disagreement"] = one.disagreement
+        tree["judge"] = judge
         made.append(tree)
     return made

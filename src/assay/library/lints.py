@@ -85,12 +85,20 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
         )
     judge = tree.get("judge") if isinstance(tree.get("judge"), dict) else {}
     assert isinstance(judge, dict)
-    if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") != "required":
+    if any(item.get("layer") == 2 for _, item in criteria) and judge.get("calibration") not in ("required", "by_policy"):
         yield Lint(
-            "uncalibrated-judge", ("criteria",), "a judge scores here, and nothing asks for its agreement with people.", "Add `judge: {calibration: required}`."
+            "uncalibrated-judge",
+            ("criteria",),
+            "a judge scores here, and nothing says whether it needs to agree with people.",
+            "Add `judge: {calibration: required}`, and no score passes a floor without a card of its judge; `by_policy` leaves that to the policy's terms.",
         )
     if any(item.get("formula") == "pairwise" for _, item in criteria) and judge.get("order") != "both":
-        yield Lint("order-bias", ("criteria",), "pairs are judged here, and nothing asks for both orders.", "Add `judge: {order: both}`.")
+        yield Lint(
+            "order-bias",
+            ("criteria",),
+            "pairs are judged here, and nothing asks for both orders.",
+            "Add `judge: {order: both}`, and no such score passes a floor unless it says how often the two orders disagreed.",
+        )
     yield from _weights(criteria)
     yield from _rubric_agrees(tree, criteria, shelf)
 
@@ -143,6 +151,13 @@ def _rubric(tree: dict[str, Any]) -> Iterator[Lint]:
 def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
     if exact.is_number(tree.get("pass_threshold")) and exact.ratio(tree["pass_threshold"]).num == 0:
         yield Lint("score-over-gate", ("pass_threshold",), "a threshold of 0 lets every score pass.", "Say from which score a run may pass.")
+    judge = tree.get("judge")
+    gate = judge.get("gate") if isinstance(judge, dict) else None
+    if isinstance(gate, dict):
+        for pattern, names, idle in (("uncalibrated-judge", ("min_labels", "min_kappa"), 0), ("order-bias", ("max_inconsistency", "max_position_bias"), 1)):
+            for name in names:
+                if exact.is_number(gate.get(name)) and exact.ratio(gate[name]) == exact.ratio(idle):
+                    yield Lint(pattern, ("judge", "gate", name), f"a limit of {idle} lets every judge gate.", "Say what a judge must reach.")
     roles = tree.get("role_floors")
     if isinstance(roles, dict) and "correctness" not in roles:
         yield Lint("no-floor", ("role_floors",), "no floor guards correctness, so other criteria can make up for a wrong answer.", "Add `correctness`.")

@@ -44,11 +44,41 @@ class Dataset(_Record, frozen=True):
 
 
 class Source(_Record, frozen=True):
-    """Who gave a score."""
+    """Who gave a score. A judge is a model with its version, its prompt, the rubric and the settings it was asked with; another of these is another judge."""
 
     kind: Literal["llm", "human", "script"]
     name: str
     version: str | None = None
+    prompt_version: str | None = None
+    rubric: str | None = None
+    settings: str | None = None
+    answered_by: str | None = None
+    """The model that the endpoint named in its replies."""
+
+    @property
+    def judge(self) -> str:
+        """The whole identity as one text: what a judge's card is found by.
+
+        >>> Source(kind="llm", name="m-1", rubric="rag@1").judge
+        'm-1 (rubric rag@1)'
+        """
+        parts = [f"{key} {value}" for key in IDENTITY if (value := getattr(self, key)) is not None]
+        return f"{self.name} ({', '.join(parts)})" if parts else self.name
+
+
+IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
+"""What besides its name makes a judge the one it is."""
+
+
+class Disagreement(_Record, frozen=True):
+    """How far those who judged the same thing disagreed: the lowest and highest raw score, or for pairs in two orders how many came out differently."""
+
+    between: Literal["judges", "samples", "orders"]
+    n: Annotated[int, Meta(ge=1)]
+    """Scores that were compared, or pairs."""
+    low: Any = None
+    high: Any = None
+    inconsistent: Count | None = None
 
 
 class Score(_Record, frozen=True):
@@ -57,6 +87,7 @@ class Score(_Record, frozen=True):
     raw: Any
     n: Count = 1
     source: Source | None = None
+    disagreement: Disagreement | None = None
 
 
 class Step(_Record, frozen=True):

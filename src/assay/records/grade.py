@@ -51,6 +51,12 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
     floor_failed: bool = False
     judge_fault: str | None = None
     """Why the judge that scored it may not gate, where it may not."""
+    role_floor_units: int | None = None
+    """The policy's floor for its role, also where an override holds in its place."""
+    disagreement_units: int | None = None
+    """How far apart those who judged it were, on 0..1; None where that was not measured."""
+    was_measured: bool = False
+    """Whether our own code read it off the evidence."""
 
     @property
     def name(self) -> str:
@@ -97,6 +103,8 @@ class Grade(Struct, frozen=True, kw_only=True):
     comfortable_margin: int
     floor_roles: tuple[str, ...]
     """The roles for which the policy has a floor."""
+    disagreement_limit: int
+    """The disagreement of judges, on 0..1, up to which the placement notes call it low."""
     scorecard: Scorecard
     policy: str
     policy_digest: str

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from assay.records.evidence import Count, Dataset, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
+from assay.records.evidence import Count, Dataset, Disagreement, Judge, Number, OptionalNumber, Source, StepStatus, Workflow
 from assay.records.systems import SCORING_PATTERN
 
 ROLES = ("correctness", "safety")
@@ -58,6 +58,7 @@ class Criterion(_Record, frozen=True):
     n: Count = 1
     label: str | None = None
     source: Source | None = None
+    disagreement: Disagreement | None = None
     missing: Annotated[str, Meta(min_length=1)] | None = None
 
 

@@ -42,7 +42,11 @@ _CRITERION = _closed(
         "critical_floor": {"anyOf": [{"type": "null"}, _closed({"raw": _NUMBER_OR_NULL, "norm": _NORM, "from": {"enum": ["criterion", "role", "override"]}})]},
         "floor_failed": {"type": "boolean"},
         "missing": _TEXT_OR_NULL,
-    }
+        "source": {"type": "object"},
+        "disagreement": {"type": "object"},
+        "judge_fault": {"type": "string"},
+    },
+    optional=("source", "disagreement", "judge_fault"),
 )
 _MOVE = {
     "anyOf": [

@@ -57,9 +57,13 @@ class ProfileCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class JudgeTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """What is asked of the judge behind the judged criteria: a calibration card, and both orders for pairs."""
+    """What is asked of the judges behind the scores that the profile does not measure.
 
-    calibration: Literal["required"]
+    `calibration: required`: no score passes a floor without an admitted card of its judge, under any policy; `by_policy` leaves that to the policy's terms.
+    `order: both`: a pairwise score passes no floor unless it says how often the two orders disagreed.
+    """
+
+    calibration: Literal["required", "by_policy"]
     order: Literal["both"] | None = None
 
 
@@ -183,6 +187,9 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     digests: dict[str, str]
     scoring_system: str
+    measured: frozenset[str]
+    """The criteria whose scores our own code reads off the evidence; a judge's verdicts, counted, are not among them."""
+    judge: JudgeTerms | None
 
 
 def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = "") -> Plan:
@@ -209,6 +216,8 @@ def make_plan(profile: Profile, *, why: str, rubric: Rubric | None = None, rubri
         notes,
         digests,
         system_of(SCORING_SYSTEM, profile.scoring_system, own, published=published),
+        frozenset(item.id for item in criteria if item.measure is not None and not MEASURES[item.measure].reads_verdicts),
+        profile.judge,
     )
 
 

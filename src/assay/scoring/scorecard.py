@@ -17,7 +17,7 @@ from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.parts import agent_scores, step_scores
 
 if TYPE_CHECKING:
-    from assay.records.evidence import Run, Source
+    from assay.records.evidence import Disagreement, Run, Source
     from assay.scoring.profile import Plan, PlannedCriterion
 
 
@@ -28,6 +28,7 @@ class _Raw(NamedTuple):
     n: int
     source: Source | None
     missing: str | None
+    disagreement: Disagreement | None = None
 
 
 def score(run: Run, plan: Plan) -> Scorecard:
@@ -73,6 +74,7 @@ def score(run: Run, plan: Plan) -> Scorecard:
                 n=raw.n,
                 label=spec.label,
                 source=raw.source,
+                disagreement=raw.disagreement,
                 missing=raw.missing,
             )
         )
@@ -118,7 +120,7 @@ def _raw(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Raw:
             why = "the run's score is null" if given is not None else f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
             return _Raw(None, spec.formula, spec.params, 0, None, why)
         normalise(given.raw, spec.formula, spec.params)
-        return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None)
+        return _Raw(given.raw, spec.formula, spec.params, given.n, given.source, None, given.disagreement)
     if given is not None:
         notes.append(f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score that came with the run does not count")
     taken = planned.measure.take(run, planned.measure_params)

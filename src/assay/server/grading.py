@@ -10,7 +10,6 @@ from msgspec import Raw
 from assay import pipeline
 from assay.canon import LARGE_FLOAT
 from assay.files import Document, parse_json
-from assay.grading.grade import grade as grade_card
 from assay.jobs import NO_BASIS, Basis, settled
 from assay.pipeline import Grader
 from assay.records.reading import read_run, read_scorecard
@@ -146,7 +145,7 @@ def make_many(bodies: Sequence[bytes], grader: Grader, *, author: str | None) ->
     """
     runs = _each(read_run, _each(settled, _each(read_body, bodies)))
     cards = _each(_usual, _each(grader.scorecard, runs))
-    grades = _each(lambda card: grade_card(card, grader.rules, judges=grader.judges), cards)
+    grades = _each(lambda card: grader.grade_card(card, scored=True), cards)
     payloads = _each(partial(pipeline.payload, settled=True), grades, runs)
     run_drafts = _each(lambda run: draft(_body(run), kind="run", author=author), runs)
     card_drafts = _each(lambda card, run: draft(_body(card), kind="scorecard", author=author, facets=of_scorecard(run.facets)), cards, run_drafts)
@@ -181,7 +180,7 @@ def _each(work: Callable[..., R], *columns: Sequence[Any]) -> list[R | None]:
 def make_again(card: Item, run: Item | None, grader: Grader, *, author: str | None, reason: str, links: Sequence[Link] = ()) -> Made:
     """Grade a stored scorecard under other rules, as it stands: nothing is scored again, and no gate is added to it."""
     tree = card.tree()
-    grade = grade_card(read_scorecard(Document(tree, card.digest)), grader.rules, judges=grader.judges)
+    grade = grader.grade_card(read_scorecard(Document(tree, card.digest)), scored=run is not None)
     behind = None if run is None or run.body is None else run
     record = None if behind is None else read_run(Document(behind.tree(), behind.digest))
     payload = pipeline.payload(grade, record)

@@ -354,5 +354,6 @@ GROUNDING = (
         params={"weights": SEVERITY_WEIGHTS},
         citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights are ours",
         limits="Only as good as the verdicts in the run. A mean hides one grave claim among many; the gate no_high_severity_hallucination does not.",
+        reads_verdicts=True,
     ),
 )

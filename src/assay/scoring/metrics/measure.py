@@ -40,6 +40,8 @@ class Measure(NamedTuple):
     determinism: str = "deterministic"
     limits: str = ""
     """What it cannot see."""
+    reads_verdicts: bool = False
+    """Whether it only counts verdicts that a judge or a person put into the evidence: then the score is theirs, not measured."""
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""

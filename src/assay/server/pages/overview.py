@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from assay.files import parse_json
 from assay.grading.policy import Policy, make_rules
-from assay.judging.card import admit, by_model
+from assay.judging.card import admit, newest
 from assay.reports.markup import Html, join, say, tag
 from assay.server.auth import Principal
 from assay.server.pages import decisions, recent_runs
@@ -162,11 +162,11 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     terms = next((rules.judge_terms for one in loaded if isinstance(one, Policy) and (rules := make_rules(one)).judge_terms is not None), None)
     if terms is None:
         return
-    for model, card in by_model(cards).items():
+    for card in (card for listed in newest(cards).values() for card in listed):
         stale = [term.sentence for term in admit(card, terms, now=datetime.now(UTC)).terms if term.id == "age" and term.holds is not True]
         if stale:
             digest = digests.get(str(card.get("digest")))
-            yield Alarm("open", f"Judge {model} may not gate: {stale[0]}.", address("judges", digest) if digest else "/judges")
+            yield Alarm("open", f"Judge {card.get('model')} may not gate: {stale[0]}.", address("judges", digest) if digest else "/judges")
 
 
 # --- running --------------------------------------------------------------------------------------------------------------------------------
