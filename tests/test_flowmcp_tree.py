@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
@@ -24,7 +25,7 @@ from assay.flowmcp import aging, names
 from assay.flowmcp import index as idx
 from assay.flowmcp.aging import age_answers, age_score
 from assay.flowmcp.checks import GRADER, Check
-from assay.flowmcp.entry import TRIGGERS, published_schema, schema_valid
+from assay.flowmcp.entry import EXTENDED_FORM, TRIGGERS, published_schema, schema_valid
 from assay.flowmcp.gate import GateResult, namespace_gate, schema_gate
 from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
 from assay.flowmcp.intake import check_open, import_one, record_scores
@@ -146,6 +147,12 @@ def status(tree: Tree, area: str = "single-test", place: dict[str, str] | None =
 
 def index_of(tree: Tree, namespace: str = "alpha") -> dict[str, Any]:
     return tree.rebuild("providers", namespace)
+
+
+def gate_of(tree: Tree) -> GateResult:
+    """The gate of the one schema, with a clean validation and clean checks."""
+    checks = [Check("malicious-module", "clean", "", {}), Check("api-key-domain-mismatch", "clean", "", {})]
+    return schema_gate("alpha.prices", index_of(tree)["schemas"]["prices"], RULES, findings=[], checks=checks, tools=["getPrice"])
 
 
 def files(root: str) -> dict[str, bytes]:
@@ -348,11 +355,127 @@ def test_a_veto_outlives_a_new_version_of_the_schema(tree: Tree) -> None:
     assert status(tree) == "rejected"
 
 
+def _rewritten(path: Path, **changes: Any) -> str:
+    return json.dumps({**read(str(path)), **changes})
+
+
+def _clean(path: Path) -> str:
+    """The veto's own file, with a good grade in place of the veto."""
+    return _rewritten(path, categoricalVeto=None, aggregateGrade="B")
+
+
+def _backdated(path: Path) -> str:
+    return _rewritten(path, gradingId=f"{read(str(path))['schemaHash']}--{names.stamp(at(-5))}")
+
+
+def _elsewhere(path: Path) -> Path:
+    target = path.parent.parent.parent / "other" / "_gradings" / path.name
+    target.parent.mkdir(parents=True)
+    return target
+
+
+HIDDEN: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "replaced by a clean entry of the same name": lambda path: path.write_text(_clean(path)),
+    "edited": lambda path: path.write_text(path.read_text().replace("seen in line 3", "nothing was seen")),
+    "backdated": lambda path: path.write_text(_backdated(path)),
+    "renamed": lambda path: path.rename(path.with_name("old-" + path.name)),
+    "renamed to a hidden file": lambda path: path.rename(path.with_name("." + path.name)),
+    "renamed to another area": lambda path: path.rename(path.with_name(path.name.replace("single-test", "tools-aggregate-schema"))),
+    "moved to another node": lambda path: path.rename(_elsewhere(path)),
+    "deleted with its folder": lambda path: shutil.rmtree(path.parent),
+    "deleted with its tool": lambda path: shutil.rmtree(path.parent.parent),
+}
+
+
+@pytest.mark.req("F-050", "F-092", "X-16")
+@pytest.mark.parametrize("how", HIDDEN)
+def test_a_veto_outlives_its_file_because_the_index_remembers_it(tree: Tree, how: str) -> None:
+    put(tree, 1, judged(score=5))
+    vetoed = Path(put(tree, 2, categoricalVeto=VETO))
+    HIDDEN[how](vetoed)
+    for _ in range(2):  # also after a rebuild that no longer saw the file
+        node = tree.node("single-test", TOOL)
+        assert (node.status, "index.json" in str(node.reason)) == ("rejected", True)
+        index = index_of(tree)
+        assert (index["schemas"]["prices"]["tools"]["getPrice"]["grade"], index["status"], index["grade"]) == ("REJECTED", "rejected", "REJECTED")
+    assert code_of(put, tree, 3, judged(score=5)) == "FMC-015"
+    assert code_of(put, tree, 3, judged(score=5), why="scheduled") == "FMC-015"
+    assert not gate_of(tree).passed
+
+
+@pytest.mark.req("F-050", "F-092")
+def test_deleting_the_schema_and_importing_it_again_does_not_lift_a_veto(tree: Tree) -> None:
+    vetoed = Path(put(tree, 1, categoricalVeto=VETO))
+    shutil.rmtree(vetoed.parents[3])
+    index = index_of(tree)
+    assert (index["status"], namespace_gate("alpha", index, RULES).passed) == ("rejected", False)
+    import_one(tree, schema_of(), [], now=at(2))
+    assert status(tree) == "rejected"
+
+
+@pytest.mark.req("F-092", "F-107")
+def test_deleting_a_bad_grade_does_not_bring_the_good_one_before_it_back(tree: Tree) -> None:
+    put(tree, 1, judged(score=5))
+    bad = put(tree, 2, judged(score=1))
+    assert status(tree) == "graded"
+    os.remove(bad)
+    for _ in range(2):
+        node = tree.node("single-test", TOOL)
+        assert (node.status, "is gone" in str(node.reason)) == ("blocked", True)
+        assert index_of(tree)["schemas"]["prices"]["status"] == "blocked"
+
+
+@pytest.mark.req("F-050", "F-092")
+def test_an_index_that_was_edited_or_made_by_another_program_still_names_the_veto(tree: Tree) -> None:
+    vetoed = Path(put(tree, 1, categoricalVeto=VETO))
+    path = vetoed.parents[4] / "index.json"
+    edited = read(str(path))
+    del edited["summary"]["entries"]
+    path.write_text(json.dumps(edited))
+    text = vetoed.read_text()
+    vetoed.unlink()
+    assert (status(tree), index_of(tree)["status"]) == ("rejected", "rejected")
+    vetoed.write_text(text)
+    path.unlink()
+    assert (status(tree), index_of(tree)["status"]) == ("rejected", "rejected")
+
+
+@pytest.mark.req("F-050", "X-16")
+def test_a_veto_is_not_lifted_by_its_own_answers_nor_by_an_entry_without_a_grade(tree: Tree) -> None:
+    vetoed = put(tree, 1, categoricalVeto=VETO)
+    trigger = {"triggeredBy": "scheduled", "previousGradingId": read(vetoed)["gradingId"], "timestamp": names.iso(at(2))}
+    forge(vetoed, 2, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
+    assert status(tree) == "rejected"
+    block = {"form": EXTENDED_FORM, "gradings": [], "blocked": True, "blockedReason": "api-down", "categoricalVeto": None, "aggregateGrade": None}
+    forge(vetoed, 3, **block, regradingTrigger=trigger)
+    fresh = [{**judged(score=5), "timestamp": names.iso(at(4))}]
+    forge(vetoed, 4, gradings=fresh, categoricalVeto=None, aggregateGrade="B")
+    assert status(tree) == "rejected"
+    forge(vetoed, 5, gradings=fresh, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
+    assert status(tree) == "stable"
+
+
+@pytest.mark.req("F-092", "F-097")
+def test_other_spaces_and_line_ends_change_no_entry_and_a_file_that_never_counted_may_go(tree: Tree) -> None:
+    path = Path(put(tree, 1, judged(score=5)))
+    path.write_bytes(json.dumps(read(str(path)), indent=4).replace("\n", "\r\n").encode())
+    broken = path.with_name(f"single-test--{names.stamp(at(2))}.json")
+    broken.write_text("{")
+    assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
+    broken.unlink()
+    assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "stable"
+
+
 @pytest.mark.req("F-050", "F-080")
 def test_deleting_a_veto_that_was_superseded_blocks_the_node(tree: Tree) -> None:
     vetoed = put(tree, 1, categoricalVeto=VETO)
     put(tree, 2, judged(score=5), why="scheduled")
     os.remove(vetoed)
+    node = tree.node("single-test", TOOL)
+    assert (node.status, "which is gone" in str(node.reason)) == ("blocked", True)
+    index_of(tree)
+    os.remove(Path(vetoed).parents[4] / "index.json")
     node = tree.node("single-test", TOOL)
     assert (node.status, "which is gone" in str(node.reason)) == ("blocked", True)
 

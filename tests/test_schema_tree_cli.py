@@ -180,6 +180,23 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
     assert quick("schema", "gate", "beewatch").code == 1
 
 
+@pytest.mark.req("F-050", "F-092")
+def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(quick: Run, tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    grow(quick, tmp_path)
+    before = set(home(tmp_path).rglob("*.json"))
+    assert quick("schema", "gate", "beewatch", "--store", "ledger.db").code == 0
+    assert record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, "--store", "ledger.db", now=LATER).code == 0
+    (vetoed,) = set(home(tmp_path).rglob("*.json")) - before
+    vetoed.unlink()
+    shut = quick("schema", "gate", "beewatch", "--json")
+    assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
+    home(tmp_path, "index.json").unlink()
+    assert quick("schema", "gate", "beewatch").code == 0  # nothing in the folder remembers it
+    shut = quick("schema", "gate", "beewatch", "--store", "ledger.db", "--json")
+    assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
+
+
 @pytest.mark.req("F-050", "F-051", "X-16", "X-39")
 @pytest.mark.parametrize("area", ["single-test", "tools-aggregate-schema", "tools-aggregate-namespace"])
 def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(quick: Run, tmp_path: Path, area: str) -> None:

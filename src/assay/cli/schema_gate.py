@@ -17,6 +17,7 @@ from assay.flowmcp import index as idx
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from assay.cli.keeping import Store
     from assay.flowmcp.gating import Held, Source
@@ -48,7 +49,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     from assay.flowmcp.gating import decide, gate_document
 
     tree = inp.tree_of(options)
-    held = _held(tree, options.names, inp.lists_of(options))
+    held = _held(tree, options.names, inp.lists_of(options), store)
     results = decide(options.names, held, tree.rules)
     document = gate_document(results, tree.rules)
     if store is not None:
@@ -71,8 +72,11 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     return ExitCode.NOT_ENOUGH if all(result.passed or result.undetermined for result in results) else ExitCode.FAILED
 
 
-def _held(tree: Tree, asked: list[str], lists: inp.Lists) -> Held:
-    """What the tree holds of all that is asked for, each thing read once. A replay reads it from a ledger, so keys come in the order that it has there."""
+def _held(tree: Tree, asked: list[str], lists: inp.Lists, store: Store | None) -> Held:
+    """What the tree holds of all that is asked for, each thing read once. A replay reads it from a ledger, so keys come in the order that it has there.
+
+    A ledger also remembers: an entry that it knows and that the tree has lost closes the gate.
+    """
     from assay.flowmcp.gating import Held, asked_of
 
     indexes: dict[str, dict[str, Any]] = {}
@@ -83,12 +87,24 @@ def _held(tree: Tree, asked: list[str], lists: inp.Lists) -> Held:
             if all(kind == "selections" for kind, _ in owners(tree, [namespace])):
                 raise InputError("IDX-006", f"'{namespace}' is a selection.", fix="The production gate is for namespaces and their schemas.")
             tree.home("providers", namespace)
-            indexes[namespace] = parse_json(canonical(idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems)))
+            found = idx.namespace_index(tree.root, namespace, tree.rules, systems=tree.systems, also=_stored_indexes(store, namespace))
+            indexes[namespace] = parse_json(canonical(found))
         for schema in asked_of(name, indexes[namespace], where=tree.root):
             source = _source(tree, namespace, schema, indexes[namespace])
             if source is not None:
                 sources.setdefault(f"{namespace}.{schema}", source)
     return Held(indexes, sources, lists.modules, lists.aliases)
+
+
+def _stored_indexes(store: Store | None, namespace: str) -> Iterator[dict[str, Any]]:
+    """Every index of a namespace that a ledger keeps."""
+    after = None
+    while store is not None:
+        page = store.ledger.find("index", project=store.project, after=after, limit=1000)
+        yield from (index for item in page.items if item.body is not None and (index := item.tree()).get("namespace") == namespace)
+        after = page.next_cursor
+        if after is None:
+            return
 
 
 def _source(tree: Tree, namespace: str, schema: str, index: dict[str, Any]) -> Source | None:

@@ -1,7 +1,7 @@
 """index.json: what the entries of a namespace or a selection come to. Made from the tree alone, the same bytes for the same tree.
 
 It is the one file that is overwritten. Its times are those of the tree, never the time of the rebuild. The frozen `lockSnapshot` of a selection is carried
-over byte for byte.
+over byte for byte, and so is what the index remembers of entries that are gone: see `memory`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from assay.files import atomic_write, parse_json
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import namespace_hash
 from assay.flowmcp.manifest import Manifest, read_manifest, snapshot_of
+from assay.flowmcp.memory import ENTRIES, Memory
 from assay.flowmcp.names import GRADINGS, LETTERS, REJECTED, stamp
 from assay.flowmcp.node import CHANGED, Home, Node, judge, node_document, read_entries
 from assay.flowmcp.policy import better
@@ -35,7 +36,7 @@ from assay.flowmcp.versions import Systems
 from assay.records.systems import version_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from assay.flowmcp.policy import SchemaRules
@@ -125,6 +126,13 @@ class _Collected(NamedTuple):
             self.moments.append(node.newest)
         self.versions.update(node.versions)
 
+    def remember(self, memory: Memory, rules: SchemaRules, systems: Systems | None) -> dict[str, Any]:
+        """What the index remembers; what is lost outside of its nodes blocks or rejects the whole."""
+        for place, lost in memory.rest(rules, systems):
+            self.statuses.append(NODE_REJECTED if any(item.veto for item in lost) else BLOCKED)
+            self.blockers.extend({"node": place, "reason": item.reason} for item in lost)
+        return {ENTRIES: memory.document()}
+
 
 def _visible(folder: str) -> list[str]:
     try:
@@ -134,10 +142,10 @@ def _visible(folder: str) -> list[str]:
         return []
 
 
-def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems | None = None) -> dict[str, Any]:
-    """The index of a namespace, from its folder in the tree."""
+def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems | None = None, also: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The index of a namespace, from its folder in the tree and what older indexes of it remember (`also`, from a ledger)."""
     home = os.path.join(root, "providers", namespace)
-    gathered = _Collected([], [], [], [], set())
+    gathered, memory = _Collected([], [], [], [], set()), Memory(home, also=also)
     schemas: dict[str, Any] = {}
     skills: dict[str, Any] = {}
     abouts: list[tuple[Node, dict[str, Any]]] = []
@@ -146,7 +154,9 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     tools_total = tools_stable = 0
 
     def node(folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, (area,), namespace, tool, skill=skill), rules, systems=systems), live, rules, systems=systems)
+        place = Home(folder, (area,), namespace, tool, skill=skill)
+        stored = read_entries(place, rules, systems=systems)
+        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored))
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -232,6 +242,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         "about": about.status,
         "description": description.status,
         "skills": graded,
+        **gathered.remember(memory, rules, systems),
     }
     return _finish(
         {"namespace": namespace},
@@ -303,7 +314,7 @@ def selection_index(
 ) -> dict[str, Any]:
     """The index of a selection: its members as they stand now in their own namespaces, its About page, its skills and the grading of the whole."""
     home = os.path.join(root, "selections", selection_id)
-    gathered = _Collected([], [], [], [], set())
+    gathered, memory = _Collected([], [], [], [], set()), Memory(home)
     snapshot = snapshot_of(home, "selection")
     definition: dict[str, Any] = {}
     if snapshot is not None:
@@ -325,7 +336,9 @@ def selection_index(
             gathered.blockers.append({"node": f"members.{member}", "reason": members[member].get("reason", "not graded yet")})
 
     def node(folder: str, areas: tuple[str, ...], skill: str | None = None) -> tuple[Node, dict[str, Any]]:
-        found = judge(read_entries(Home(folder, areas, selection=selection_id, skill=skill), rules, systems=systems), live, rules, systems=systems)
+        place = Home(folder, areas, selection=selection_id, skill=skill)
+        stored = read_entries(place, rules, systems=systems)
+        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored))
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))
@@ -356,6 +369,7 @@ def selection_index(
         "skillsStable": sum(item["status"] == STABLE for item in skills.values()),
         "namespaces": len(namespaces_of(listed)),
         "size": size,
+        **gathered.remember(memory, rules, systems),
     }
     made = _finish(
         {"selectionId": selection_id}, gathered, summary, {"about": about_shown, "selectionAggregate": whole_shown, "skills": skills, "members": members}

@@ -10,7 +10,6 @@ from assay.flowmcp.entry import Subject, build_entry, regrading_trigger
 from assay.flowmcp.hashing import hash8
 from assay.flowmcp.manifest import flowmcp_version
 from assay.flowmcp.names import DETERMINISTIC, NEUTRAL, NON_DETERMINISTIC, iso
-from assay.flowmcp.node import judge
 from assay.flowmcp.tree import OWN_HARNESS, Tree, Written
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ def record_scores(
         answers.append({**answer, "reasoning": item["reasoning"]} if item.get("reasoning") else answer)
     subject = Subject(f"{schema.namespace}.{base}", AREA, hash8(schema.main), flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown")
     with tree.locked("providers", schema.namespace):
-        stored = tree.stored(AREA, names)
-        node = judge(stored, None, tree.rules, systems=tree.systems)
+        node = tree.node(AREA, names)
         trigger = None
         if node.vetoes and veto is None:
             trigger = regrading_trigger("scheduled", previous=node.vetoes[-1]["gradingId"], now=now)  # a whole new evaluation, which names what it lifts

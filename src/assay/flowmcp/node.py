@@ -1,7 +1,8 @@
 """One node of a grading tree: its entries in order, and what they say it is.
 
-Every entry of the node is read and checked. One that cannot be read, breaks its form or does not add up blocks the node: otherwise spoiling a veto would
-lift it. A rejected node is lifted only by a full grading that names the rejecting entry as the one it supersedes.
+Every entry of the node is read and checked. One that cannot be read, breaks its form or does not add up blocks the node, and so does one that the index
+remembers and that is gone: otherwise spoiling or deleting a veto would lift it. A rejected node is lifted only by a new full grading that names the rejecting
+entry as the one it supersedes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
@@ -37,6 +39,23 @@ class Stored(NamedTuple):
     fault: str | None
     result: Aggregate | None = None
     """What its answers come to, computed anew."""
+    digest: str = ""
+    """Of what the file says, whatever its spaces and line ends."""
+
+
+class Lost(NamedTuple):
+    """An entry that an index remembers and that is not there as it was."""
+
+    grading_id: str
+    label: str
+    veto: str | None
+    changed: bool
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, and what to do."""
+        kind = f"the veto {self.label} ({self.veto})" if self.veto else self.label
+        return f"{kind}, which {'was changed' if self.changed else 'is gone'}, stands in index.json: restore it"
 
 
 class Home(NamedTuple):
@@ -87,6 +106,7 @@ def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, s
         return Stored(path, moment, None, f"IDX-004 cannot be read: {error}")
     if not isinstance(tree, dict):
         return Stored(path, moment, None, "IDX-004 is no object")
+    own = digest(tree)
     if tree.get("blocked") is True and "form" not in tree:  # as newer versions of the specification write it
         tree = {"notes": [], **tree, "form": EXTENDED_FORM}
     if not schema_valid(tree):
@@ -100,7 +120,7 @@ def read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules, *, s
         wrong = _misplaced(tree, path, home) or semantic_faults(tree) or consistency_faults(tree, rules, again, systems)
     except InputError as error:
         wrong = [str(error)]
-    return Stored(path, moment, tree, wrong[0] if wrong else None, again)
+    return Stored(path, moment, tree, wrong[0] if wrong else None, again, own)
 
 
 def _misplaced(entry: dict[str, Any], path: str, home: Home) -> list[str]:
@@ -136,23 +156,26 @@ class Node(NamedTuple):
     """The rejecting entries that nothing has lifted."""
 
 
-def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *, systems: Systems | None = None) -> Node:
-    """The status of a node from its entries, oldest first, and the hash of what it grades now (None where that is not known)."""
-    if not stored:
-        return Node(PENDING)
-    newest = stored[-1].moment
+def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *, systems: Systems | None = None, lost: Sequence[Lost] = ()) -> Node:
+    """The status of a node from its entries, oldest first, the hash of what it grades now (None where that is not known) and the entries it has lost."""
+    newest = stored[-1].moment if stored else None
     versions: frozenset[tuple[str, str]] = frozenset()
     spoiled = next((item for item in stored if item.fault is not None), None)
     if spoiled is not None:
         return Node(BLOCKED, None, spoiled.path, f"{os.path.basename(spoiled.path)}: {spoiled.fault}", newest, versions)
+    if lost:
+        named = {_previous(item.entry) for item in stored if item.entry is not None}
+        vetoes = [item for item in lost if item.veto is not None and item.grading_id not in named]
+        return Node(NODE_REJECTED if vetoes else BLOCKED, reason=(vetoes or lost)[0].reason, newest=newest)
+    if not stored:
+        return Node(PENDING)
     known: set[str] = set()
     current: Stored | None = None
     open_vetoes: dict[str, Stored] = {}
     for item in stored:
         entry = item.entry
         assert entry is not None
-        trigger = entry.get("regradingTrigger")
-        previous = trigger.get("previousGradingId") if isinstance(trigger, dict) else None
+        previous = _previous(entry)
         if previous is not None and previous not in known:
             return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: supersedes {previous}, which is gone", newest)
         own = str(entry["gradingId"])
@@ -164,7 +187,8 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *
                 code = "PRT-003 the first grading is partial" if current is None else "PRT-004 a partial grading changed the grade"
                 return Node(BLOCKED, entry, item.path, f"{os.path.basename(item.path)}: {code}", newest)
             continue
-        open_vetoes.pop(str(previous), None)  # each veto is lifted by a grading that names it, and by nothing else
+        if previous in open_vetoes and _is_new(entry, open_vetoes[previous].entry):  # each veto is lifted by a grading that names it, and by nothing else
+            del open_vetoes[previous]
         if entry.get("aggregateGrade") == REJECTED:
             open_vetoes[own] = item
         current = list(open_vetoes.values())[-1] if open_vetoes else item
@@ -186,6 +210,17 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *
     return Node(found, entry, current.path, None, newest, versions, current.result, vetoes)
 
 
+def _previous(entry: dict[str, Any]) -> str | None:
+    """The entry that another says it supersedes."""
+    trigger = entry.get("regradingTrigger")
+    return str(trigger["previousGradingId"]) if isinstance(trigger, dict) and trigger.get("previousGradingId") is not None else None
+
+
+def _is_new(entry: dict[str, Any], vetoed: dict[str, Any] | None) -> bool:
+    """Whether an entry is an evaluation after a veto: it has a grade, and more than the answers that the rejecting entry gave already."""
+    return entry.get("aggregateGrade") is not None and not all(answer in (vetoed or {}).get("gradings", ()) for answer in entry["gradings"])
+
+
 def last_full(stored: Sequence[Stored]) -> dict[str, Any] | None:
     """The last full grading among entries, oldest first."""
     return next((item.entry for item in reversed(stored) if item.entry and item.entry.get("gradingMode") == FULL), None)
@@ -201,6 +236,8 @@ def node_document(node: Node, root: str, *, live_hash: str | None) -> dict[str, 
         if node.result is not None and node.result.mean is not None:
             made["rawGrade"] = node.result.raw_grade
             made["normalizedScore"] = shown(node.result.mean)
+    elif node.status == NODE_REJECTED:
+        made["grade"] = REJECTED
     if node.path is not None:
         made["ref"] = node.path.removeprefix(root).lstrip(os.sep).replace(os.sep, "/")
     if node.reason is not None:

@@ -17,7 +17,7 @@ from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regr
 from assay.flowmcp.index import MIN_TESTS, lacks_tests, namespace_index
 from assay.flowmcp.manifest import about_text, snapshot_of
 from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, iso, parse_iso, segment
-from assay.flowmcp.node import Home, judge, last_full, read_entries
+from assay.flowmcp.node import Home, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
 from assay.flowmcp.status import NODE_REJECTED, STABLE
 from assay.flowmcp.veto import make_veto
@@ -205,11 +205,13 @@ def record(
                 raised.get("triggeredBy"), evidence=raised.get("evidence"), grader=raised.get("graderIdentity"), reasoning=raised.get("reasoning"), now=now
             )
         answers = [answer for item in envelopes for answer in complete_answers(item, catalogue or {}, area=area.name, now=now)]
-        before = judge(stored, live, tree.rules, systems=tree.systems)
+        before = tree.node(area.name, names)
         cap = _check_allowed(tree, area.name, area.tier, names, before.status, mode, trigger)
         previous = last_full(stored)
         linked = None
         if trigger is not None:
+            if before.status == NODE_REJECTED and not before.vetoes:
+                raise InputError("FMC-015", f"{before.reason}.", fix="A veto is lifted by an entry that names it, and both stay.")
             if previous is None:
                 raise InputError("GRD-018", "there is nothing to grade again.", fix="Leave --trigger out for a first grading.")
             superseded = before.vetoes[-1] if before.vetoes else previous

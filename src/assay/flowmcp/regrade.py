@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.flowmcp.aging import age_answers
 from assay.flowmcp.entry import STRICT_HARNESS, TRIGGERS, Subject, build_entry, regrading_trigger
 from assay.flowmcp.names import AREAS, GRADINGS
-from assay.flowmcp.node import Node, judge
+from assay.flowmcp.node import Node
 from assay.flowmcp.selection import namespaces_of, size_cap
 from assay.flowmcp.status import BLOCKED, NODE_REJECTED
 from assay.records.systems import version_key
@@ -130,7 +130,7 @@ def _regrade_node(
     tree: Tree, place: Place, trigger: str, now: datetime, changes: Sequence[ScoringChange], issue: str | None, requested_by: str | None
 ) -> Outcome:
     live = tree.live_hash(place.area, place.names)
-    node = judge(tree.stored(place.area, place.names), live, tree.rules, systems=tree.systems)
+    node = tree.node(place.area, place.names)
     entry = node.entry
     if node.status == BLOCKED or entry is None:
         return Outcome(place, "blocked", node.reason or "there is no full grading")

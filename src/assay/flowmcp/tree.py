@@ -19,6 +19,7 @@ from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.entry import Subject, blocked_entry, is_extended, schema_faults, semantic_faults
 from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
 from assay.flowmcp.manifest import Manifest, about_text, manifest_document, manifest_name, read_manifest, snapshot_of, tools_of
+from assay.flowmcp.memory import Memory
 from assay.flowmcp.names import GRADINGS, area_of, file_stamp, grading_file, gradings_dir, iso, latest, primitive_file, segment, stamp
 from assay.flowmcp.node import MAX_ENTRY, Home, Node, Stored, entry_files, judge, read_entries
 from assay.flowmcp.selection import Member, check_selection, make_lock, member_ids
@@ -157,7 +158,10 @@ class Tree:
 
     def node(self, area: str, names: dict[str, str]) -> Node:
         """What a node is, bound to what the tree holds now."""
-        return judge(self.stored(area, names), self.live_hash(area, names), self.rules, systems=self.systems)
+        home, stored = self.node_home(area, names), self.stored(area, names)
+        kind = "selections" if home.selection is not None else "providers"
+        memory = Memory(self.home(kind, names["selection" if kind == "selections" else "namespace"]))
+        return judge(stored, self.live_hash(area, names), self.rules, systems=self.systems, lost=memory.take(home, stored))
 
     def shown_status(self, area: str, names: dict[str, str]) -> str:
         """The status of a node as the index shows it."""
