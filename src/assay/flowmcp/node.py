@@ -165,8 +165,8 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *
         return Node(BLOCKED, None, spoiled.path, f"{os.path.basename(spoiled.path)}: {spoiled.fault}", newest, versions)
     if lost:
         named = {_previous(item.entry) for item in stored if item.entry is not None}
-        vetoes = [item for item in lost if item.veto is not None and item.grading_id not in named]
-        return Node(NODE_REJECTED if vetoes else BLOCKED, reason=(vetoes or lost)[0].reason, newest=newest)
+        rejecting = [item for item in lost if item.veto is not None and item.grading_id not in named]
+        return Node(NODE_REJECTED if rejecting else BLOCKED, reason=(rejecting or lost)[0].reason, newest=newest)
     if not stored:
         return Node(PENDING)
     known: set[str] = set()
