@@ -89,7 +89,8 @@ def test_the_command_opens_and_closes_the_gate(assay: Any, tmp_path: Path) -> No
     assert good.json()["capstone"] == {"holds": True, "score": 0.92, "limit": 0.92, "n": 100}
     assert good.json()["target"]["holds"] is False
     assert good.json()["regression"] is None
-    assert [(one["id"], one["warn"]) for one in good.json()["soft"]] == [("p50_latency_ms", None), ("schema_failures", None), ("regression_score", None)]
+    assert [(one["id"], one["warn"]) for one in good.json()["soft"]] == [("p50_latency_ms", True), ("schema_failures", None), ("regression_score", None)]
+    assert good.json()["soft"][0]["reason"] == "no latency was measured"
     assert "FAILED" in assay("exam", "gate", "bad.json").out
 
 
@@ -140,7 +141,8 @@ def test_a_baseline_is_stored_when_the_gate_passes_and_only_then(assay: Any, tmp
     put(tmp_path, "r2.json", result(at("0.94"), set_="regression"))
     refused = assay("exam", "gate", "bad.json", "--regression", "r1.json", "--set-baseline", "base.json")
     assert (refused.code, (tmp_path / "base.json").exists()) == (1, False)
-    assert assay("exam", "gate", "good.json", "--regression", "r1.json", "--set-baseline", "base.json").code == 0
+    first = assay("exam", "gate", "good.json", "--regression", "r1.json", "--set-baseline", "base.json")
+    assert (first.code, "the regression set was not judged" in first.err) == (4, True), "the first one is stored, and was compared with nothing"
     assert (tmp_path / "base.json").read_bytes() == (tmp_path / "r1.json").read_bytes()
     assert json.loads((tmp_path / "base.json").read_text())["distribution"] == [{"score": 1.0, "items": 80}, {"score": 0.75, "items": 20}]
     done = assay("exam", "gate", "good.json", "--regression", "r2.json", "--baseline", "base.json", "--json")
@@ -182,15 +184,18 @@ def test_a_result_of_the_regression_set_does_not_open_the_hard_gate(assay: Any, 
 def test_soft_gates_warn_and_never_block() -> None:
     slow = result(at("0.95"), latency={"p50_ms": 251, "n": 100})
     poor = result([13] * 20 + [LOSING_GLOSS] * 30 + [FULL] * 50, set_="regression")
-    verdict = decide(outcome(slow), RULES, regression=outcome(poor))
+    verdict = decide(outcome(slow), RULES, regression=outcome(poor), baseline=outcome(poor))
     assert verdict.passed
     assert [(one.id, one.warn, one.value) for one in verdict.soft] == [
         ("p50_latency_ms", True, 251),
         ("schema_failures", True, 20),
         ("regression_score", True, 0.905),
     ]
-    fine = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 9})), RULES, regression=outcome(result(at("0.93"), set_="regression")))
+    regression = outcome(result(at("0.93"), set_="regression"))
+    fine = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 100})), RULES, regression=regression, baseline=regression)
     assert [one.warn for one in fine.soft] == [False, False, False]
+    some = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 9})), RULES).soft[0]
+    assert (some.warn, some.reason) == (True, "250 against 250, and 91 answers have no latency")
 
 
 def test_conciseness_that_falls_alone_against_the_baseline_is_noted() -> None:
@@ -267,6 +272,135 @@ def test_a_better_answer_never_closes_a_gate(marks: list[int], data: Any) -> Non
     assert after.passed >= before.passed
 
 
+# --- held against the exam ----------------------------------------------------------------------------------------------------------------------
+
+
+def without(tree: dict[str, Any], *ids: str) -> dict[str, Any]:
+    """The result without some of its items, with every number of it made to fit."""
+    items = [one for one in tree["items"] if one["item"] not in ids]
+    score = sum(Fraction(one["score"]) for one in items) / len(items)
+    return {**tree, "items": items, "n": len(items), "score": round(float(score), 9), "missing": [name for name in tree["missing"] if name not in ids]}
+
+
+POOR = [LOSING_GLOSS, LOSING_GLOSS, 0, *[FULL] * 7]  # a score of 0.85; without the three it would be 1
+
+
+def test_items_that_were_taken_out_of_a_result_are_missing_items(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "short.json", without(result(POOR), "e-000", "e-001", "e-002"))
+    done = assay("exam", "gate", "short.json", "--json")
+    assert (done.code, done.json()["capstone"]) == (1, {"holds": False, "score": 0.7, "limit": 0.92, "n": 10})
+    assert any("3 items of its exam are not in it and count as missing: e-000, e-001, e-002" in note for note in done.json()["notes"])
+
+
+@given(st.lists(st.integers(0, 15), min_size=2, max_size=12), st.data())
+def test_taking_items_out_of_a_result_never_opens_the_gate(marks: list[int], data: Any) -> None:
+    tree = result(marks)
+    kept = data.draw(st.integers(1, len(marks) - 1))
+    gone = data.draw(st.permutations([one["item"] for one in tree["items"]]))[kept:]
+    assert decide(outcome(without(tree, *gone)), RULES).passed <= decide(outcome(tree), RULES).passed
+
+
+def changed(tree: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {**tree, **changes}
+
+
+EVERY = {"correctness": 1, "spanish_gloss": 1, "schema": 1, "conciseness": 1}
+PARTS = {"correctness": 0.6, "spanish_gloss": 0.25, "schema": 0.1, "conciseness": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        (lambda tree: changed(tree, items=[*tree["items"], {**tree["items"][-1], "item": "e-new"}], n=11), "EXM-008"),
+        (lambda tree: changed(tree, items=[{**tree["items"][0], "item": "e-new"}, *tree["items"][1:]]), "EXM-008"),
+        (lambda tree: changed(without(tree, "e-002"), digests={**tree["digests"], "items": {f"e-{k:03d}": "0" for k in range(2)}}), "EXM-008"),
+        (lambda tree: changed(tree, digests={**tree["digests"], "items": {**tree["digests"]["items"], "e-000": "0" * 32}}), "EXM-011"),
+        (lambda tree: changed(tree, digests={key: value for key, value in tree["digests"].items() if key != "items"}), "EXM-010"),
+        (lambda tree: changed(tree, set="regression"), "EXM-011"),
+        (lambda tree: changed(tree, items=[{**one, "breakdown": EVERY, "weighted": PARTS, "score": 1} for one in tree["items"]], score=1), "EXM-011"),
+    ],
+    ids=["added", "renamed", "shortened-list", "other-question", "no-list", "other-set", "marks-without-answers"],
+)
+def test_a_result_with_other_items_than_its_exam_is_refused(how: Any, code: str) -> None:
+    with pytest.raises(InputError) as refused:
+        outcome(parse_json(encode(how(result(POOR)))))
+    assert code in {refused.value.code, *(fault.code for fault in refused.value.faults)}
+
+
+ITEM = "{id: e-%d, prompt: 'Say it %d', expected_contains: [ate], gloss_contains: [comió]}"
+
+
+def exam_file(folder: Path, name: str, numbers: Any, *, which: str = "capstone", match: str = "") -> str:
+    items = ", ".join((ITEM % (k, k)).replace("}", f", match: {match}}}" if match else "}") for k in numbers)
+    (folder / name).write_text(f"exam: x\nversion: 1\nrubric: tutor@1\nset: {which}\nitems: [{items}]\n")
+    return name
+
+
+def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named(assay: Any, tmp_path: Path) -> None:
+    good = {"correction": "ate", "gloss": "comió", "explanation": "short"}
+    lines = [json.dumps({"item": f"e-{k}", "response": good, "latency_ms": 9}) for k in range(6)]
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines[:4]))
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    one, two = exam_file(tmp_path, "exam.yaml", range(4)), exam_file(tmp_path, "exam-extra.yaml", range(4, 6))
+    exam_file(tmp_path, "other.yaml", range(4), match="word")
+    assert assay("exam", "grade", one, "--answers", "answers.jsonl", "-o", "short.json").code == 0
+    assert assay("exam", "grade", "other.yaml", "--answers", "answers.jsonl", "-o", "other.json").code == 0
+    assert assay("exam", "grade", one, two, "--answers", "all.jsonl", "-o", "whole.json").code == 0
+    plain = assay("exam", "gate", "short.json")
+    assert (plain.code, "was not held against its exam" in plain.err, "exam-extra.yaml lies beside the exam" in plain.err) == (0, True, True)
+    assert assay("exam", "gate", "whole.json", "--exam", one, "--exam", two).code == 0
+    assert assay("exam", "gate", "whole.json", "--exam", two, "--exam", one).code == 0
+    for wrong, files, said in (
+        ("short.json", (one, two), "it lacks e-4, e-5"),
+        ("whole.json", (one,), "it adds e-4"),
+        ("other.json", (one,), "it changes e-0"),
+    ):
+        done = assay("exam", "gate", wrong, *(part for file in files for part in ("--exam", file)), "--json")
+        assert (done.code, json.loads(done.err)["error"]["code"], said in done.err) == (3, "EXM-012", True), done.err
+    forged = json.loads((tmp_path / "whole.json").read_text())
+    forged["items"][0]["expected"] = ["at"]
+    put(tmp_path, "forged.json", forged)
+    assert "shows another prompt or another expectation for e-0" in assay("exam", "gate", "forged.json", "--exam", one, "--exam", two).err
+
+
+def test_a_regression_set_without_its_baseline_or_of_the_wrong_set_is_not_judged(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "capstone.json", result([FULL] * 10))
+    put(tmp_path, "regression.json", result([FULL] * 10, set_="regression"))
+    put(tmp_path, "other.json", result([FULL] * 9, set_="regression"))
+    put(tmp_path, "short.json", without(result([FULL] * 10, set_="regression"), "e-000"))
+    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json").code == 0
+    alone = assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--json")
+    assert (alone.code, alone.json()["passed"], alone.json()["regression"]) == (4, False, None)
+    assert any("was not judged" in reason for reason in alone.json()["reasons"])
+    for regression, baseline in (
+        ("capstone.json", "regression.json"), ("regression.json", "capstone.json"), ("capstone.json", "capstone.json"),
+        ("regression.json", "other.json"), ("other.json", "regression.json"), ("regression.json", "short.json"),
+    ):  # fmt: skip
+        assert assay("exam", "gate", "capstone.json", "--regression", regression, "--baseline", baseline).code == 3, (regression, baseline)
+    assert assay("exam", "gate", "capstone.json", "--regression", "short.json", "--baseline", "regression.json").code == 1
+    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--set-baseline", "other.json").code == 2
+    assert assay("baseline", "set", "production", "short.json").code == 3
+
+
+def test_a_file_with_the_name_of_a_stored_exam_is_not_taken_for_it(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "capstone.json", result([FULL] * 10))
+    put(tmp_path, "low.json", result(POOR, set_="regression"))
+    put(tmp_path, "production", result(POOR, set_="regression"))
+    gate = ("exam", "gate", "capstone.json", "--regression", "low.json", "--baseline")
+    absent = assay(*gate, "production", "--json")
+    assert (absent.code, "write ./production" in absent.err) == (4, True)
+    put(tmp_path, "full.json", result([FULL] * 10, set_="regression"))
+    assert assay("baseline", "set", "production", "full.json").code == 0
+    assert (assay(*gate, "production").code, assay(*gate, "./production").code) == (1, 0)
+
+
+def test_a_result_brings_no_rubric_file_of_its_own(assay: Any, tmp_path: Path) -> None:
+    rubric = other_rubric(tmp_path, "tutor-2.yaml", weights=[0.1, 0.1, 0.4, 0.4])
+    put(tmp_path, "r.json", changed(result([FULL]), rubric=f"./{rubric}"))
+    done = assay("exam", "gate", "r.json", "--json")
+    assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-012")
+
+
 # --- recalibration ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -284,8 +418,8 @@ def other_rubric(folder: Path, name: str = "tutor-2.yaml", **changes: Any) -> st
 
 @pytest.mark.req("C-028", "X-97")
 def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(assay: Any, tmp_path: Path) -> None:
-    put(tmp_path, "a.json", result([LOSING_GLOSS] * 32 + [FULL] * 68))
-    put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10))
+    put(tmp_path, "a.json", result([LOSING_GLOSS] * 32 + [FULL] * 68, set_="regression"))
+    put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10, set_="regression"))
     put(tmp_path, "good.json", result([FULL]))
     rubric = other_rubric(tmp_path, weights=[0.5, 0.2, 0.1, 0.2])
     done = assay("exam", "recalibrate", "--history", "a.json", "b.json", "--rubric", rubric, "--write", "new", "--json")

@@ -209,16 +209,20 @@ def test_an_exam_that_the_command_stores_is_the_very_record_of_the_api_and_its_h
         [evidence] = [link["source"] for link in links if link["relation"] == "evidence_of"]
         kept = api.get(f"/records/{evidence}").json()["record"]
         assert (kept["answers"][0]["response"], kept["exam"][0]["items"][0]["id"]) == (ANSWER["response"], "i-1")
+        (tmp_path / "regression.json").write_text(json.dumps({**EXAM, "set": "regression"}))
+        again = ("exam", "grade", "regression.json", "--answers", "answers.jsonl", "--store", ledger_url)
+        assert assay(*again, "-o", "before.json").code == 0
+        before = newest(ledger_url, "exam")
         write(tmp_path / "answers.jsonl", {**ANSWER, "response": "no"})
-        assert assay(*grade, "-o", "worse.json", "--store", ledger_url).code == 0
-        assert [one["digest"] for one in api.get("/exams").json()["items"]][1:] == [posted["digest"]]
-        gate = assay("exam", "gate", "result.json", "--regression", "worse.json", "--baseline", "result.json", "--store", ledger_url, "--json")
+        assert assay(*again, "-o", "worse.json").code == 0
+        assert [one["digest"] for one in api.get("/exams").json()["items"]][1:] == [before, posted["digest"]]
+        gate = assay("exam", "gate", "result.json", "--regression", "worse.json", "--baseline", "before.json", "--store", ledger_url, "--json")
         assert (gate.code, "1 records stored" in gate.err) == (1, True), gate.err  # the results are there already
         shown = api.get(f"/records/{newest(ledger_url, 'decision')}").json()
     evidence = shown["record"].pop("evidence")
     assert shown["record"] == gate.json()
     assert sorted(link["relation"] for link in shown["links"]) == ["baseline_of", "candidate_of", "candidate_of"]
-    assert (evidence["capstone"], evidence["baseline"]) == ({"digest": posted["digest"]}, {"digest": posted["digest"]}), "it names what it was decided on"
+    assert (evidence["capstone"], evidence["baseline"]) == ({"digest": posted["digest"]}, {"digest": before}), "it names what it was decided on"
     assert assay("baseline", "set", "tutor", "result.json", "--store", ledger_url).code == 0
     assert assay("verify", "--db", ledger_url).code == 0
     played = assay("replay", shown["digest"], "--db", ledger_url, "--json")

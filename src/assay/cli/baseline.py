@@ -149,11 +149,10 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
     document = read_json(options.files[0])
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
-    from assay.exams.document import check_result, read_result
-    from assay.exams.marking import Marking
+    from assay.cli.exam import outcome_of
+    from assay.exams.document import check_whole
 
-    result = read_result(document)
-    check_result(result, Marking(opt.shelf_of(options).exam_rubric(options.rubric or result.rubric)), where=options.files[0])
+    check_whole(outcome_of(options, document, rubric=options.rubric))
     data = document.source
     if data is None:
         raise InputError("FIL-001", "cannot be read again.", where=options.files[0])

@@ -14,7 +14,7 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.ledger import add_store, storing
 from assay.cli.memory import uncollected
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.exams import bars, sm2
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
@@ -28,6 +28,7 @@ from assay.exams.policy import ExamRules
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.exams.versions import Systems
 from assay.files import Document, atomic_write, read_json
+from assay.registry import is_path
 from assay.reports import junit, markdown
 from assay.reports.documents import pretty
 
@@ -86,7 +87,8 @@ def rules_of(options: argparse.Namespace) -> ExamRules:
     return ExamRules(opt.shelf_of(options).exam_policy(options.policy))
 
 
-def _marking(options: argparse.Namespace, name: str) -> Marking:
+def marking_of(options: argparse.Namespace, name: str) -> Marking:
+    """The rubric of a name, ready to mark."""
     return Marking(opt.shelf_of(options).exam_rubric(name))
 
 
@@ -106,7 +108,7 @@ def _add_answers(made: argparse.ArgumentParser) -> None:
 
 def _exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
     exam, rules = read_exam(options.files), rules_of(options)
-    return exam, _marking(options, options.rubric or exam.rubric or rules.policy.default_rubric), rules
+    return exam, marking_of(options, options.rubric or exam.rubric or rules.policy.default_rubric), rules
 
 
 def _answers_of(options: argparse.Namespace, exam: Exam) -> Answers:
@@ -145,11 +147,18 @@ def _progress(total: int) -> Callable[[str], None]:
     return add
 
 
+def outcome_of(options: argparse.Namespace, document: Document, *, rubric: str | None = None) -> Outcome:
+    """A graded exam, every number of it made again. The rubric that a result names is a name: no result brings its own file to be measured by."""
+    result = read_result(document)
+    if rubric is None and is_path(result.rubric):
+        raise InputError("EXM-012", f"names the rubric {result.rubric[:60]!r}, which is a file.", where=document.file, fix="Name that file with --rubric.")
+    return check_result(result, marking_of(options, rubric or result.rubric), where=document.file)
+
+
 def result_of(options: argparse.Namespace, path: str) -> tuple[Outcome, Document]:
     """A graded exam from its file, every number of it made again."""
     document = read_json(path)
-    result = read_result(document)
-    return check_result(result, _marking(options, options.rubric or result.rubric), where=path), document
+    return outcome_of(options, document, rubric=options.rubric), document
 
 
 def outputs_of(options: argparse.Namespace, *inputs: str | None) -> list[str]:
@@ -285,7 +294,7 @@ def _lint(argv: list[str]) -> int:
     opt.add_output(made, (".json",))
     options = made.parse_args(argv)
     paths = opt.outputs(options)
-    findings = lint_exam(options.files, _marking(options, options.rubric or rules_of(options).policy.default_rubric))
+    findings = lint_exam(options.files, marking_of(options, options.rubric or rules_of(options).policy.default_rubric))
     document = lint_document(findings, options.files)
     write(paths, document)
     if options.json:
@@ -314,15 +323,14 @@ def _recalibrate(argv: list[str]) -> int:
     paths = outputs_of(options, *options.history)
     if not options.rubric:
         raise UsageError("CLI-001", "name the new rubric with --rubric.")
-    rules, marking = rules_of(options), _marking(options, options.rubric)
+    rules, marking = rules_of(options), marking_of(options, options.rubric)
     results, trees = [], []
     written = [os.path.join(options.write, os.path.basename(path)) for path in options.history] if options.write else []
     if len(set(written)) != len(written) or {os.path.realpath(path) for path in written} & {os.path.realpath(path) for path in options.history}:
         raise UsageError("CLI-001", "--write would overwrite a result: one of the history, or one of the same name.", fix="Write into another folder.")
     for path in options.history:
         document = read_json(path)
-        past = read_result(document)
-        results.append(reweigh(check_result(past, _marking(options, past.rubric), where=path), marking))
+        results.append(reweigh(outcome_of(options, document), marking))
         trees.append(document.tree)
     found = recalibration_document(results, marking, rules)
     if written:

@@ -11,11 +11,11 @@ from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.ledger import add_store, storing
 from assay.cli.named import find_named
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams import bars
-from assay.exams.document import Outcome, check_result, read_result
+from assay.exams.document import Outcome, hold_against
+from assay.exams.exam import read_exam
 from assay.exams.gate import decide, gate_document
-from assay.exams.marking import Marking
 from assay.files import Document, atomic_write, read_json
 from assay.registry import is_path
 from assay.release.baseline import changed
@@ -31,10 +31,12 @@ def gate(argv: list[str]) -> int:
     """Decide on graded exams."""
     made = opt.parser(
         "exam gate",
-        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1.",
+        "Decide on graded exams: the hard gate on the capstone, the drop on the regression set against a stored baseline; soft gates warn. Exit 0 or 1; "
+        "4 where the regression set has no baseline.",
         "assay exam gate result.json --regression regression.json --baseline baseline.json",
     )
     made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
+    made.add_argument("--exam", metavar="EXAM", action="append", default=[], help="a file of the capstone exam, which the result must answer; may be repeated")
     made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
     made.add_argument(
         "--baseline",
@@ -43,7 +45,7 @@ def gate(argv: list[str]) -> int:
         "--store also in the ledger; exit 4 when it is not there",
     )
     made.add_argument("--baselines", metavar="DIR", default=".assay/baselines", help="where stored baselines are (default: .assay/baselines)")
-    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, store the regression result there as the new baseline")
+    made.add_argument("--set-baseline", metavar="FILE", help="when the gate passes, or there is no baseline yet, store the regression result there")
     common.add_rules(made, "the result's own")
     opt.add_output(made, (".json", ".xml"))
     add_store(made)
@@ -87,14 +89,12 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     return Document(items[0].tree(), items[0].digest)
 
 
-def _outcome(options: argparse.Namespace, document: Document) -> Outcome:
-    """A graded exam, every number of it made again."""
-    result = read_result(document)
-    return check_result(result, Marking(opt.shelf_of(options).exam_rubric(options.rubric or result.rubric)), where=document.file)
-
-
 def _gated(options: argparse.Namespace, store: Store | None) -> int:
     paths = common.outputs_of(options, options.result, options.regression, options.baseline)
+    if options.set_baseline and not options.baseline and os.path.lexists(options.set_baseline):
+        raise UsageError(
+            "CLI-001", f"'{options.set_baseline}' is there, and would be replaced unseen.", fix=f"Compare with it: --baseline {options.set_baseline}"
+        )
     before = _baseline(options, store) if options.baseline else None
     if options.baseline and not options.regression:
         raise UsageError("CLI-001", "a baseline is compared with the regression set.", fix="Give it with --regression R.")
@@ -103,14 +103,18 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     rules = common.rules_of(options)
     capstone, first = common.result_of(options, options.result)
     regression, source = common.result_of(options, options.regression) if options.regression else (None, None)
-    baseline = None if before is None else _outcome(options, before)
+    baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
+    if options.exam:
+        exam = read_exam(options.exam)
+        hold_against(capstone, exam, common.marking_of(options, options.rubric or exam.rubric or rules.policy.default_rubric))
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     found = gate_document(verdict, rules, capstone)
     if store is not None:
         from assay.cli.kept import exam_gate_drafts
 
         store.put(exam_gate_drafts(found, {"capstone": first, "regression": source, "baseline": before}))
-    stored = bool(options.set_baseline and verdict.passed and source is not None)
+    first_baseline = verdict.hard_gate and not verdict.judged
+    stored = bool(options.set_baseline and (verdict.passed or first_baseline) and source is not None)
     if stored and source is not None and source.source is not None:
         with atomic_write(options.set_baseline) as stream:
             stream.write(source.source)
@@ -124,4 +128,16 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
         common.say([said, *bars.verdict(found)])
         if options.set_baseline and not stored:
             sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
-    return ExitCode.PASSED if verdict.passed else ExitCode.FAILED
+    _tell(options, capstone, regression)
+    return ExitCode.PASSED if verdict.passed else ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
+
+
+def _tell(options: argparse.Namespace, *outcomes: Outcome | None) -> None:
+    """What the results note about themselves, and what the gate could not see."""
+    told = [f"{outcome.where}: {note}" for outcome in outcomes if outcome is not None for note in outcome.document.notes]
+    if not options.exam:
+        told.append(f"{options.result} was not held against its exam; name the exam's files with --exam to see that no item was left out")
+    if options.regression and not options.baseline:
+        told.append("the regression set was not judged; give its baseline with --baseline")
+    for text in told:
+        sys.stderr.write(f"assay: {printable(text)}\n")

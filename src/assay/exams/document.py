@@ -16,6 +16,7 @@ from msgspec import Meta, Struct, field
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.exams.diagnosis import diagnose
+from assay.exams.exam import exam_digest
 from assay.exams.marking import FULL, Graded, Marked, Marking, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction, shown
@@ -25,6 +26,7 @@ from assay.records.evidence import Number, OptionalNumber
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
+    from assay.exams.exam import Exam
     from assay.files import Document
 
 EXAM_SCHEMA = "assay.exam/1"
@@ -78,6 +80,7 @@ def exam_document(
     n = len(graded.marked)
     counts = Counter(one.bits for one in graded.marked)
     marking = graded.marking
+    asked = graded.exam.item_digests(marking.rubric.answer_schema)
     spread: Counter[int] = Counter()
     for bits, count in counts.items():
         spread[marking.units[bits]] += count
@@ -104,7 +107,7 @@ def exam_document(
         "latency": {"p50_ms": graded.p50_ms(), "n": len(graded.latencies)},
         "faults": [fault.as_dict() for fault in faults],
         "notes": list(notes),
-        "digests": {"exam": graded.exam.digest(marking.rubric.answer_schema), "rubric": marking.digest, "policy": rules.digest},
+        "digests": {"exam": exam_digest(graded.exam.set, asked), "rubric": marking.digest, "policy": rules.digest, "items": asked},
         **Systems(marking.scoring_system, rules.grading_system).document(),
     }
 
@@ -136,6 +139,8 @@ class Digests(Struct, frozen=True, kw_only=True):
 
     exam: str
     rubric: str
+    items: dict[str, str]
+    """What each item of the exam asks and expects, by its id."""
     policy: str = ""
 
 
@@ -154,16 +159,19 @@ class ExamDocument(Struct, frozen=True, kw_only=True):
     grading_system: str = field(name="gradingSystem")
     set: Literal["capstone", "regression"] = "capstone"
     faults: list[Any] = []
+    notes: list[str] = []
     recalibrated_from: str | None = None
 
 
 class Outcome(NamedTuple):
-    """What a gate needs of a graded exam: the marks, checked."""
+    """What a gate needs of a graded exam: the marks of every item of the exam, checked."""
 
     where: str
     document: ExamDocument
     marking: Marking
     bits: dict[str, int]
+    removed: tuple[str, ...] = ()
+    """Items of the exam that are not in the result: they have no marks."""
 
     @property
     def score(self) -> Fraction:
@@ -177,6 +185,11 @@ class Outcome(NamedTuple):
     def axis_mean(self, axis: str) -> Fraction:
         """The share of items with the mark."""
         return 1 - Fraction(self.zero(axis), len(self.bits))
+
+    @property
+    def unmeasured(self) -> int:
+        """How many answers have no latency."""
+        return len(self.bits) - len(self.removed) - len(self.document.missing) - self.document.latency.n
 
     @property
     def p50_ms(self) -> Decimal | int | float | None:
@@ -200,7 +213,10 @@ def read_result(document: Document) -> ExamDocument:
 
 
 def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outcome:
-    """A result whose every number was made again from its marks. What does not add up is refused, all of it at once."""
+    """A result whose every number was made again from its marks, held against the items of its exam. What does not add up is refused, all of it at once.
+
+    An item of the exam that is not in the result is a missing one: it has no marks, and the mean is over all items of the exam.
+    """
     if result.rubric != marking.id or result.digests.rubric != marking.digest:
         raise InputError(
             "EXM-012",
@@ -214,12 +230,20 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
     for index, item in enumerate(result.items):
         if item.item in bits:
             faults.append(Fault(f"the item '{item.item}' stands twice.", code="EXM-002", file=where, path=f"items[{index}].item"))
+        if item.item not in result.digests.items:
+            faults.append(Fault(f"the exam has no item '{item.item}'.", code="EXM-008", file=where, path=f"items[{index}].item"))
         bits[item.item] = _bits(item, index, where, faults)
+        if bits[item.item] & BIT["correctness"] and not marking.may_hold(item.got, item.expected):
+            message = f"correctness is 1, and {str(item.got)[:60]!r} does not hold {', '.join(item.expected)[:60]!r}."
+            faults.append(Fault(message, code="EXM-011", file=where, path=f"items[{index}].breakdown"))
         score, weighted = outcomes[bits[item.item]]
         if (item.score != score or item.weighted != weighted) and len(faults) < MAX_FAULTS:
             faults += _item_faults(item, bits[item.item], marking, f"items[{index}]", where)
     if not faults:
         outcome = Outcome(where, result, marking, bits)
+        if exam_digest(result.set, result.digests.items) != result.digests.exam:
+            message = "is not the digest of this set and these items: an item or the set was changed."
+            faults.append(Fault(message, code="EXM-011", file=where, path="digests.exam"))
         if result.n != len(bits):
             faults.append(Fault(f"n is {result.n}, and there are {len(bits)} items.", code="EXM-011", file=where, path="n"))
         if not _is(result.score, outcome.score):
@@ -232,7 +256,34 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
             faults.append(Fault(f"{', '.join(lost[:5])}: missing, and yet with marks or not among the items.", code="EXM-011", file=where, path="missing"))
     if faults:
         raise InputError(faults[0].code, faults[0].message, where=where, faults=faults[:MAX_FAULTS])
-    return outcome
+    removed = tuple(name for name in result.digests.items if name not in bits)
+    return outcome._replace(bits={**bits, **dict.fromkeys(removed, 0)}, removed=removed)
+
+
+def check_whole(outcome: Outcome) -> None:
+    """Refuse a result that lacks items of its exam where it is to be a measure for others: counted as missing they would lower the bar."""
+    if outcome.removed:
+        named = ", ".join(outcome.removed[:5])
+        raise InputError("EXM-011", f"{len(outcome.removed)} items of its exam are not in it: {named}.", where=outcome.where, fix="Grade its answers again.")
+
+
+def hold_against(outcome: Outcome, exam: Exam, marking: Marking) -> None:
+    """Refuse a result of another exam than this one: shortened, longer, with other questions, expectations or set, or graded with another rubric."""
+    asked = exam.item_digests(outcome.marking.rubric.answer_schema)
+    own = outcome.document.digests
+    if exam_digest(exam.set, asked) == own.exam:
+        shown_as = {item.id: (item.prompt, item.wanted) for item in exam.items}
+        wrong = [one.item for one in outcome.document.items if (one.prompt, one.expected) != shown_as[one.item]]
+        reason = f"it shows another prompt or another expectation for {', '.join(wrong[:5])}" if wrong else ""
+        if outcome.marking.digest != marking.digest:
+            reason = f"it was graded with {outcome.marking.id}, and the exam is graded with {marking.id}"
+    else:
+        lost, added = [name for name in asked if name not in own.items], [name for name in own.items if name not in asked]
+        other = [name for name in asked if name in own.items and own.items[name] != asked[name]]
+        parts = [f"{what} {', '.join(names[:5])}" for what, names in (("it lacks", lost), ("it adds", added), ("it changes", other)) if names]
+        reason = "; ".join(parts) or f"it is of the set '{outcome.document.set}', and the exam of the set '{exam.set}'"
+    if reason:
+        raise InputError("EXM-012", f"is a result of another exam: {reason}.", where=outcome.where, fix="Grade the answers again on this exam.")
 
 
 def _exactly(look: _Shown) -> tuple[Decimal, dict[str, Decimal]]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 from msgspec.json import Encoder
 
 from assay.canon import canonical
@@ -22,7 +21,7 @@ from assay.records.reading import read_record
 from assay.registry import identifier_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from assay.files import Path
 
@@ -83,19 +82,30 @@ class Exam(NamedTuple):
         """The rubric that the files name, or None."""
         return self.files[0].rubric
 
-    def digest(self, default_schema: dict[str, Any]) -> str:
-        """What was asked and expected, whatever the order of files and items: two results with the same digest answer the same questions."""
-        asked = []
-        for file in self.files:
-            # the schema stands in every row, and its canonical text is made once
-            schema = Raw(canonical(file.answer_schema if file.answer_schema is not None else default_schema))
-            asked += [(item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema) for item in file.items]
-        asked.sort(key=itemgetter(0))
+    def item_digests(self, default_schema: dict[str, Any]) -> dict[str, str]:
+        """What each item asks and expects, by its id: a result carries them, so that an item that was taken out of it is missed."""
+        found = {}
         try:
-            # Texts and null have one spelling in JSON: the rows are canonical as they are encoded.
-            return f"sha256:{sha256(_encode(asked)).hexdigest()}"
+            for file in self.files:
+                schema = sha256(canonical(file.answer_schema if file.answer_schema is not None else default_schema)).hexdigest()
+                for item in file.items:
+                    # Texts and null have one spelling in JSON: a row is canonical as it is encoded.
+                    row = _encode((item.id, item.prompt, item.wanted, item.gloss_contains, item.match, schema))
+                    found[item.id] = sha256(row).hexdigest()[:32]
         except UnicodeEncodeError as error:
             raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
+        return found
+
+    def digest(self, default_schema: dict[str, Any]) -> str:
+        """What was asked and expected."""
+        return exam_digest(self.set, self.item_digests(default_schema))
+
+
+def exam_digest(which: str, items: Mapping[str, str]) -> str:
+    """The digest of an exam: which set it is, and the digests of its items, whatever the order of files and items. Two results with the same digest
+    answer the same questions.
+    """
+    return f"sha256:{sha256(_encode([which, sorted(items.items())])).hexdigest()}"
 
 
 def read_document(path: str) -> Document:

@@ -8,17 +8,15 @@ compared only if they answer the same questions under the same rubric.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
+from assay.exams.document import Outcome, check_whole
 from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.rubric import AXES
 from assay.exams.selftest import SelfTestResult, self_test
 from assay.exams.versions import Systems
-
-if TYPE_CHECKING:
-    from assay.exams.document import Outcome
 
 GATE_SCHEMA = "assay.exam-gate/1"
 
@@ -50,9 +48,10 @@ class Verification(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the gate says."""
+    """What the gate says. It is not `judged` where the regression set came without its baseline; then it has not passed either."""
 
     passed: bool
+    judged: bool
     score: Fraction
     hard_gate: bool
     target: bool
@@ -84,12 +83,15 @@ def drop_holds(baseline: Fraction, candidate: Fraction, max_drop: Fraction) -> b
     return baseline - candidate <= max_drop
 
 
-def soft_latency(p50_ms: Any, rules: ExamRules) -> Soft:
-    """The median latency against its budget."""
+def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> Soft:
+    """The median latency against its budget. Answers whose latency nobody measured may be the slow ones, so they warn too."""
     limit = rules.policy.soft.p50_latency_ms
     if p50_ms is None:
-        return Soft("p50_latency_ms", None, None, limit, "no latency was measured")
-    return Soft("p50_latency_ms", fraction(p50_ms) > rules.soft_latency_ms, p50_ms, limit)
+        return Soft("p50_latency_ms", True, None, limit, "no latency was measured")
+    slow = fraction(p50_ms) > rules.soft_latency_ms
+    if unmeasured > 0 and not slow:
+        return Soft("p50_latency_ms", True, p50_ms, limit, f"{p50_ms} against {limit}, and {unmeasured} answers have no latency")
+    return Soft("p50_latency_ms", slow, p50_ms, limit)
 
 
 def soft_schema(failures: int | None, rules: ExamRules) -> Soft:
@@ -110,9 +112,12 @@ def soft_score(score: Fraction | None, rules: ExamRules) -> Soft:
 
 def comparable(candidate: Outcome, baseline: Outcome) -> None:
     """Refuse two results that do not answer the same questions under the same rubric and scoring system."""
+    check_whole(baseline)
     ours, theirs = candidate.document, baseline.document
     reason = ""
-    if ours.rubric != theirs.rubric or ours.digests.rubric != theirs.digests.rubric:
+    if theirs.set != REGRESSION:
+        reason, fix = f"it is of the set '{theirs.set}', not of the regression set", "Grade the production tutor on the regression set."
+    elif ours.rubric != theirs.rubric or ours.digests.rubric != theirs.digests.rubric:
         reason = f"it was graded with {theirs.rubric}, the candidate with {ours.rubric}"
         fix = f"Recalibrate it first: assay exam recalibrate --history {baseline.where} --rubric {ours.rubric} --write DIR"
     elif ours.scoring_system != theirs.scoring_system:
@@ -134,6 +139,13 @@ def decide(capstone: Outcome, rules: ExamRules, *, regression: Outcome | None = 
             f"is of the set '{capstone.document.set}'; the hard gate is on the capstone exam.",
             where=capstone.where,
             fix="Give it with --regression.",
+        )
+    if regression is not None and regression.document.set != REGRESSION:
+        raise InputError(
+            "EXM-013",
+            f"is of the set '{regression.document.set}'; the drop is on the regression set.",
+            where=regression.where,
+            fix="Grade the regression set, and give that.",
         )
     notes = _notes(capstone, regression, baseline)
     drop, verify, changes = None, None, {}
@@ -158,12 +170,15 @@ def decide(capstone: Outcome, rules: ExamRules, *, regression: Outcome | None = 
         said = "the rubric passes its own test" if sound else f"the rubric fails {len(verify.self_test.failures)} of its own {verify.self_test.cases} cases"
         reasons.append(f"verify_rubric: a rise of {text(verify.rise)} is more than {text(rules.verify_rise_above)}; {said}")
     soft = (
-        soft_latency(capstone.p50_ms, rules),
+        soft_latency(capstone.p50_ms, rules, unmeasured=capstone.unmeasured),
         soft_schema(regression.zero("schema") if regression is not None else None, rules),
         soft_score(regression.score if regression is not None else None, rules),
     )
-    passed = hard and (drop is None or drop.holds) and sound
-    return Verdict(passed, score, hard, reaches(score, rules), drop, soft, verify, changes, tuple(reasons), tuple(notes))
+    judged = regression is None or drop is not None
+    if not judged:
+        reasons.append("the regression set was not judged: without its baseline nobody knows whether it fell")
+    passed = hard and (drop is None or drop.holds) and sound and judged
+    return Verdict(passed, judged, score, hard, reaches(score, rules), drop, soft, verify, changes, tuple(reasons), tuple(notes))
 
 
 def _notes(capstone: Outcome, regression: Outcome | None, baseline: Outcome | None) -> list[str]:
@@ -173,8 +188,11 @@ def _notes(capstone: Outcome, regression: Outcome | None, baseline: Outcome | No
             notes.append(f"{outcome.where}: graded although {len(outcome.document.faults)} answers were at fault")
         if outcome is not None and outcome.document.missing:
             notes.append(f"{outcome.where}: {len(outcome.document.missing)} of {len(outcome.bits)} items have no answer")
-    if regression is not None and regression.document.set != REGRESSION:
-        notes.append(f"{regression.where}: is of the set '{regression.document.set}', not of the regression set")
+        if outcome is not None and outcome.removed:
+            named = ", ".join(outcome.removed[:5])
+            notes.append(f"{outcome.where}: {len(outcome.removed)} items of its exam are not in it and count as missing: {named}")
+    if regression is not None and baseline is not None and regression.document.items == baseline.document.items:
+        notes.append(f"{regression.where}: the regression result and its baseline are the same, so nothing was compared")
     return notes
 
 

@@ -124,6 +124,10 @@ class Marking:
             bits |= _CONCISENESS
         return Marked(item, got, gloss, bits, self.units[bits])
 
+    def may_hold(self, text: str | None, entries: Iterable[str]) -> bool:
+        """Whether a text holds these forms by the most lenient way of matching: the others find nothing that this one does not."""
+        return text is not None and _finds(self.normal.apply(text), tuple(map(self.normal.apply, entries)), _SUBSTRING)
+
     def concise(self, words: int | None) -> bool:
         """Whether that many words are within the budget, which is inclusive. No explanation is not concise."""
         return words is not None and words <= self._budget

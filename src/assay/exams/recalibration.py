@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.errors import InputError
+from assay.exams.document import check_whole
 from assay.exams.gate import opens, reaches
 from assay.exams.marking import mean
 from assay.exams.policy import ExamRules, shown
@@ -34,6 +35,7 @@ class Reweighed(NamedTuple):
 
 def reweigh(past: Outcome, marking: Marking) -> Reweighed:
     """A past result under the weights of another rubric, which must mark alike."""
+    check_whole(past)
     if past.marking.rubric.marks_digest != marking.rubric.marks_digest:
         raise InputError(
             "EXM-015",
