@@ -152,7 +152,8 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
     from assay.cli.exam import outcome_of
     from assay.exams.document import check_whole
 
-    check_whole(outcome_of(options, document, rubric=options.rubric))
+    outcome = outcome_of(options, document, rubric=options.rubric)
+    check_whole(outcome)
     data = document.source
     if data is None:
         raise InputError("FIL-001", "cannot be read again.", where=options.files[0])
@@ -164,8 +165,8 @@ def _exam(options: argparse.Namespace, now: datetime, ledger: Store | None) -> S
         "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
         "digests": tree.get("digests", {}),
         "summary": {"n": tree["n"], "score": tree["score"]},
-        "scoringSystem": result.scoring_system,
-        "gradingSystem": result.grading_system,
+        "scoringSystem": outcome.document.scoring_system,
+        "gradingSystem": outcome.document.grading_system,
     }
     stored = store(options.dir, options.name, kind="exam", facts=facts, write=lambda stream: stream.write(data), now=now)
     if ledger is not None:
