@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import socket
@@ -296,14 +297,15 @@ def test_setuid_programs_give_nothing() -> None:
 
 
 @walled
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter is written for x86-64")
+@pytest.mark.skipif(os.uname().machine not in seccomp.MACHINES, reason="the filter knows no numbers for this machine")
 def test_the_filter_refuses_what_it_names_and_lets_programs_work() -> None:
+    machine = seccomp.MACHINES[os.uname().machine]
     code = (
         "import ctypes, errno, socket, threading, subprocess, multiprocessing\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-        f"for name, number in {dict(seccomp.REFUSED)!r}.items():\n    ctypes.set_errno(0)\n"
+        f"for name, number in {machine.refused!r}.items():\n    ctypes.set_errno(0)\n"
         "    if libc.syscall(number, 0, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM: print('LET', name, ctypes.get_errno())\n"
-        "ctypes.set_errno(0)\nprint(libc.syscall(435, 0, 0), errno.errorcode[ctypes.get_errno()])\n"
-        "ctypes.set_errno(0)\nprint(libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0), errno.errorcode[ctypes.get_errno()])\n"
+        f"ctypes.set_errno(0)\nprint(libc.syscall({machine.clone3}, 0, 0), errno.errorcode[ctypes.get_errno()])\n"
+        f"ctypes.set_errno(0)\nprint(libc.syscall({machine.clone}, 0x10000000 | 17, 0, 0, 0, 0), errno.errorcode[ctypes.get_errno()])\n"
         "for family in (17, 38, 40, 44):\n    try:\n        socket.socket(family, socket.SOCK_DGRAM if family != 38 else 5); print('OPENED', family)\n"
         "    except OSError as e: assert e.errno == errno.EAFNOSUPPORT, e\n"
         "t = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n"
@@ -314,18 +316,27 @@ def test_the_filter_refuses_what_it_names_and_lets_programs_work() -> None:
     assert outcome.stdout.text.splitlines() == ["-1 ENOSYS", "-1 EPERM", "thread", "child", "[1]"], outcome
 
 
-@pytest.mark.skipif(not os.path.exists("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), reason="the kernel's header is not installed")
-def test_the_numbers_of_the_filter_are_those_of_the_kernel() -> None:
-    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").read_text()
-    numbers = dict(line.split()[1:3] for line in header.splitlines() if line.startswith("#define __NR_"))
-    assert {name: int(numbers[f"__NR_{name}"]) for name in seccomp.REFUSED} == seccomp.REFUSED
-    assert (int(numbers["__NR_clone"]), int(numbers["__NR_clone3"]), int(numbers["__NR_socket"])) == (56, 435, 41)
+@pytest.mark.parametrize(("name", "header"), [("x86_64", "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), ("aarch64", "/usr/include/asm-generic/unistd.h")])
+def test_the_numbers_of_the_filter_are_those_of_the_kernel(name: str, header: str) -> None:
+    if not os.path.exists(header):
+        pytest.skip("the kernel's header is not installed")
+    numbers = {call: int(number) for call, number in reversed(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b", Path(header).read_text()))}
+    machine = seccomp.MACHINES[name]
+    assert {call: numbers[call] for call in machine.refused} == machine.refused
+    assert (numbers["clone"], numbers["clone3"], numbers["socket"]) == (machine.clone, machine.clone3, machine.socket)
+    assert seccomp.MACHINES["x86_64"].refused.keys() - machine.refused.keys() == {call for call in seccomp.MACHINES["x86_64"].refused if call not in numbers}
 
 
-def test_every_jump_of_the_filter_lands_inside_it() -> None:
-    steps = list(struct.iter_unpack("=HBBI", seccomp.program()))
+@pytest.mark.parametrize("name", seccomp.MACHINES)
+def test_every_jump_of_the_filter_lands_inside_it(name: str) -> None:
+    steps = list(struct.iter_unpack("=HBBI", seccomp.program(name)))
+    assert steps
     for place, (_, yes, no, _) in enumerate(steps):
         assert place + 1 + max(yes, no) < len(steps) or steps[place][0] == 0x06
+
+
+def test_a_machine_without_numbers_has_no_filter() -> None:
+    assert seccomp.program("riscv64") == b""
 
 
 @walled
