@@ -173,6 +173,64 @@ def test_a_report_that_contradicts_itself_is_refused(tree: Any) -> None:
     assert refused.value.code == "SCO-034"
 
 
+NEW = {
+    "total_instances": 5, "submitted_instances": 4, "completed_instances": 2, "resolved_instances": 1, "unresolved_instances": 1,
+    "empty_patch_instances": 1, "error_instances": 1, "schema_version": 2, "submitted_ids": ["a", "b", "c", "d"], "completed_ids": ["a", "b"],
+    "resolved_ids": ["a"], "unresolved_ids": ["b"], "empty_patch_ids": ["c"], "error_ids": ["d"],
+}  # fmt: skip
+
+
+def test_the_newer_report_of_swebench_is_read_with_every_denominator() -> None:
+    found = read_report(NEW)
+    assert {key: found["counts"][key] for key in ("all", "generated", "applied", "resolved")} == {"all": 5, "generated": 3, "applied": 2, "resolved": 1}
+    assert found["rates"] == {"resolved": 0.2, "resolved_of_generated": 1 / 3, "resolved_of_applied": 0.5}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"resolved_instances": 2},
+        {"resolved_ids": ["a", "a"], "resolved_instances": 2},
+        {"resolved_ids": ["b"]},
+        {"resolved_ids": ["d"]},
+        {"resolved_ids": "a"},
+        {"completed_ids": ["a", "z"]},
+        {"total_instances": "many"},
+        {"submitted_ids": None},
+    ],
+)
+def test_a_newer_report_that_contradicts_itself_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as refused:
+        read_report({**NEW, **changes})
+    assert refused.value.code == "SCO-034"
+
+
+@pytest.mark.parametrize(("first", "second"), [((1, 1), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 0))])
+def test_a_resolved_that_the_lists_do_not_support_is_refused(first: tuple[int, int], second: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="says resolved: true"):
+        summary(line(first=first, second=second, resolved=True))
+    with pytest.raises(InputError, match="says resolved: false"):
+        summary(line(resolved=False))
+    with pytest.raises(InputError, match="says resolved: true"):
+        summary(line(generated=False, resolved=True))
+    assert summary(line(first=first, second=second, resolved=False))["counts"]["resolved"] == 0
+    assert summary(line(resolved=True))["counts"]["resolved"] == 1
+
+
+def test_a_report_is_measured_and_held_against_the_lists(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(NEW))
+    done = assay("measure", "tests", "report.json", "--json")
+    assert done.code == 0, done.err
+    assert done.json()["counts"]["resolved"] == 1
+    rows = [line("a"), line("b", first=(0, 1)), line("c", generated=False), line("d", applied=False)]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert assay("measure", "tests", "results.jsonl", "--report", "report.json").code == 0
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [line("a", second=(1, 1)), *rows[1:]]))
+    refused = assay("measure", "tests", "results.jsonl", "--report", "report.json")
+    assert refused.code == 3
+    assert "'a' is resolved by the report, and not by its lists of tests" in refused.err
+
+
 # --- measures of one run ------------------------------------------------------------------------------------------------------------------
 
 

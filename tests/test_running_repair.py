@@ -322,7 +322,9 @@ def test_hidden_tests_that_do_not_apply_are_a_fault_of_the_sample_and_not_of_the
 @pytest.mark.usefixtures("walled")
 def test_a_patch_cannot_change_tests_that_are_restored(project: Path) -> None:
     rigged = patch(tests__test_calc_py=TESTS.replace("add(2, 3)", "5"))
-    assert judged(project, rigged)["tests"]["fail_to_pass"]["passed"] == 1
+    made = judged(project, rigged)
+    assert made["tests"]["fail_to_pass"]["passed"] == 0
+    assert made["metadata"]["repair"]["left_out"] == ["tests/test_calc.py"]
     assert judged(project, rigged, repository={"restore": ["tests"]})["tests"]["fail_to_pass"]["passed"] == 0
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,3 +351,73 @@ def test_a_verdict_is_the_same_whatever_ran_before() -> None:
     for _ in range(2):
         assert check_solution(FORGERIES["kills everything"], SQUARE, "square").passed is False
         assert check_solution("def square(x): return x * x\n", SQUARE, "square").passed is True
+
+
+# --- tests that are easily ignored ---------------------------------------------------------------------------------------------------------
+
+HIDDEN_ASSERT = "assert square(3) == 9"
+
+
+@pytest.mark.parametrize("mode", ["two-process", "one-process"])
+@pytest.mark.parametrize(
+    "test",
+    [
+        f"async def test_a():\n    {HIDDEN_ASSERT}\n",
+        f"def test_a(x=1):\n    {HIDDEN_ASSERT}\n",
+        f"def test_a(*x, **y):\n    {HIDDEN_ASSERT}\n",
+        "test_a = lambda: square(3) == 9\n",
+        "import functools\ndef same(a, b): assert square(a) == b\ntest_a = functools.partial(same, 3, 9)\n",
+        "class Same:\n    def __call__(self): assert square(3) == 9\ntest_a = Same()\n",
+        "def twice(f):\n    def inner(): f(); f()\n    return inner\n@twice\ndef test_a():\n    assert square(3) == 9\n",
+        f"if square:\n    def test_a():\n        {HIDDEN_ASSERT}\n",
+        f"def test_a():\n    {HIDDEN_ASSERT}\nrenamed = test_a\ndel test_a\n",
+        f"import unittest\nclass T(unittest.IsolatedAsyncioTestCase):\n    async def test_a(self):\n        {HIDDEN_ASSERT}\n",
+        f"def same(a, b):\n    def test_a():\n        {HIDDEN_ASSERT}\n    test_a()\nsame(1, 2)\n",
+        "def test_a(a, b):\n    assert square(a) == b\nfor case in ((3, 9), (2, 4)):\n    test_a(*case)\n",
+        f"async def check(candidate):\n    {HIDDEN_ASSERT}\n",
+    ],
+    ids=["async", "default", "any", "lambda", "partial", "object", "decorated", "condition", "renamed", "async case", "nested", "by hand", "async check"],
+)
+def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
+    right = check_solution("def square(x): return x * x\n", test, "square", mode=mode)
+    assert right.passed is True, right.reason
+    assert check_solution("def square(x): return 1\n", test, "square", mode=mode).passed is False
+
+
+@pytest.mark.parametrize("mode", ["two-process", "one-process"])
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("def test_a():\n    yield square(3)\n    assert False\n", "yields"),
+        ("def test_a(fixture):\n    assert False\n", "`test_a` at line 1 was never run"),
+        ("class TestA:\n    def test_a(self):\n        assert False\n", "`test_a` at line 2 was never run"),
+        ("def outer():\n    def test_a():\n        assert False\n", "`test_a` at line 2 was never run"),
+        ("if not square:\n    def test_a():\n        assert False\n", "`test_a` at line 2 was never run"),
+        ("def test_a():\n    assert False\ndef test_a():\n    pass\n", "`test_a` at line 1 was never run"),
+        ("def drop(f): return lambda: None\n@drop\ndef test_a():\n    assert False\n", "`test_a` at line 3 was never run"),
+        ("import unittest\nclass T(unittest.TestCase):\n    async def test_a(self):\n        assert False\n", "`test_a` at line 3 was never run"),
+        (
+            "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('no')\n    def test_a(self): pass\n    def test_b(self): square(1)\n",
+            "was skipped",
+        ),
+        ("import unittest\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n    def test_a(self): assert square(1) == 2\n", "expected to fail"),
+        ("if __name__ == '__main__':\n    assert square(3) == 10\n", "never run"),
+        ("x = 1\n", "there is no test"),
+    ],
+    ids=["yields", "fixture", "class", "nested", "condition", "twice", "dropped", "coroutine", "skipped", "xfail", "main", "none"],
+)
+def test_a_test_that_cannot_be_run_refuses_the_item_and_is_never_ignored(test: str, said: str, mode: Any) -> None:
+    result = check_solution("def square(x): return x * x\n", test if "x = 1" in test else f"{test}square(1)\n", "square", mode=mode)
+    assert result.passed is None, result
+    assert said in result.reason
+
+
+def test_tests_that_need_the_entry_point_are_refused_without_one() -> None:
+    result = check_solution("def square(x): return 1\n", "square(1)\ndef check(candidate):\n    assert candidate(3) == 9\n")
+    assert result.passed is None
+    assert "`check` at line 2 was never run" in result.reason
+
+
+def test_tests_that_a_solution_brings_are_not_taken_for_those_of_the_item() -> None:
+    result = check_solution("def square(x): return x * x\ndef test_mine(x): assert False\ndef test_other(): assert False\n", "assert square(3) == 9\n")
+    assert result.passed is True, result.reason

@@ -8,7 +8,7 @@ from assay.cli import options as opt
 from assay.cli.measuring import finish, make_parser, parse, read_ks, shown, trees
 from assay.cli.memory import uncollected
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.files import stream_documents
+from assay.files import Document, read_json, stream_documents
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -106,12 +106,24 @@ def _pass_at_k(argv: list[str]) -> int:
 
 
 def _tests(argv: list[str]) -> int:
-    from assay.scoring.metrics.outcomes import read_instances, summarise
+    from assay.scoring.metrics.outcomes import check_report, is_report, read_instances, read_report, summarise
 
     made = make_parser("tests", "Fail-to-pass and pass-to-pass of each instance, and how many are resolved.", "assay measure tests results.jsonl")
-    made.add_argument("file", metavar="FILE", help='.jsonl of {"instance_id", "fail_to_pass": {"passed": [...], "failed": [...]}, "pass_to_pass": {...}}')
+    made.add_argument(
+        "file",
+        metavar="FILE",
+        help='.jsonl of {"instance_id", "fail_to_pass": {"passed": [...], "failed": [...]}, "pass_to_pass": {...}}; or a run report of SWE-bench',
+    )
+    made.add_argument("--report", metavar="FILE", help="a run report of SWE-bench on the same instances: it must call resolved what the lists resolve")
     options = parse(made, argv)
-    document = summarise(read_instances(stream_documents(options.file), where=options.file))
+    documents = list(stream_documents(options.file))
+    first = documents[0] if documents else None
+    if len(documents) == 1 and isinstance(first, Document) and is_report(first.tree) and options.report is None:
+        document = read_report(first.tree, where=options.file)
+    else:
+        document = summarise(read_instances(documents, where=options.file))
+    if options.report is not None:
+        check_report(read_json(options.report).tree, document, where=options.report)
     lines = [f"{name:<20} {count:,}" for name, count in document["counts"].items()]
     lines += [f"{name:<20} {shown(rate)}" for name, rate in document["rates"].items()]
     return finish(options, document, lines)

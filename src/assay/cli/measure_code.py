@@ -193,12 +193,15 @@ def _patch_entry(text: str | None, tree: str, reference: str | None) -> dict[str
 # --- repair -------------------------------------------------------------------------------------------------------------------------------
 
 _HOSTILE = """
-What decides: the exit status of each test's own run, as the sandbox saw it. Every run has a fresh copy of the tree, so one test cannot
-spoil another. The run without the patch shows that a test can tell: a test of the issue that passes there counts as failed afterwards.
---restore puts tests back as they were, so that a patch cannot edit them.
-What a hostile patch can still do: its code runs in the process of the test that imports it, and can end that process with 0. It can also
-add files that the test runner reads on its own (conftest.py, pytest.ini, sitecustomize.py): name them with --restore, also where there are
-none, and they will not be there."""
+What decides: the test runner's own report. A test passes if it was collected once, ran, and passed; one that was skipped, expected to fail,
+never collected, or whose process ended early has not passed. Every run has a fresh copy of the tree, so one test cannot spoil another. The
+run without the patch shows that a test can tell: a test of the issue that passes there counts as failed afterwards, and a test that was
+there without the patch must still be there with it.
+What a patch cannot change: the files of the required tests and their folder, conftest.py, the settings of the runner, sitecustomize.py and
+the like, and modules that would stand in for the library, for installed packages or for the tests. Changes to these are left out and listed;
+--restore adds files of your own.
+What a hostile patch can still do: its code runs in the process of the test that imports it. Code written against this very runner can forge
+its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""
 
 
 def measure_repair(argv: list[str]) -> int:
@@ -206,7 +209,7 @@ def measure_repair(argv: list[str]) -> int:
     made = make_parser(
         "repair",
         "Judge a patch by tests: each runs as a command of its own in the sandbox, first without the patch, then with it. Exits 0 once measured.",
-        "assay measure repair --tree repo --patch fix.diff --test-command '{python} -m pytest -q {test}' --fail-to-pass t.py::a --restore t.py",
+        "assay measure repair --tree repo --patch fix.diff --fail-to-pass tests/test_a.py::test_b",
     )
     made.epilog = f"{made.epilog}\n{_HOSTILE}"
     made.add_argument(
@@ -221,7 +224,7 @@ def measure_repair(argv: list[str]) -> int:
     made.add_argument(
         "--test-command",
         metavar="CMD",
-        help="how one test is run, without a shell: {test} is the test, {python} the interpreter of assay; or unittest, or pytest",
+        help="pytest, unittest, or how one test is run, without a shell: {test} is the test, {python} the interpreter of assay (default: pytest)",
     )
     made.add_argument("--fail-to-pass", metavar="T,...", help="tests that fail without the patch and must pass with it (names with commas: in a .jsonl)")
     made.add_argument("--pass-to-pass", metavar="T,...", help="tests that pass without the patch and must still pass with it")
@@ -266,7 +269,7 @@ def _jobs(options: argparse.Namespace) -> list[Job]:
     def listed(text: str | None) -> list[str]:
         return [part.strip() for part in text.split(",") if part.strip()] if text else []
 
-    given: dict[str, Any] = {name: value for name in ("tree", "test_command") if (value := getattr(options, name)) is not None}
+    given: dict[str, Any] = {"test_command": options.test_command or "pytest", **({} if options.tree is None else {"tree": options.tree})}
     given |= {name: found for name in ("fail_to_pass", "pass_to_pass", "restore") if (found := listed(getattr(options, name)))}
     if options.patch:
         text = _read_patch(options.patch)
@@ -274,7 +277,7 @@ def _jobs(options: argparse.Namespace) -> list[Job]:
             raise InputError("SCO-038", "is no UTF-8 text, and so no patch.", where=options.patch)
         given["patch"] = text
     if options.instances is None:
-        missing = [name for name in ("--tree", "--patch", "--test-command") if getattr(options, name[2:].replace("-", "_")) is None]
+        missing = [name for name in ("--tree", "--patch") if getattr(options, name[2:]) is None]
         if missing:
             raise UsageError("CLI-001", f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing.", fix="Or give a .jsonl of instances.")
         return [make_job({"instance_id": options.id or os.path.basename(options.patch), **given})]
@@ -301,6 +304,7 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
         for which, names in one.invalid_before.items():
             said = "passed without the patch, so they show nothing and count as failed" if which == "fail_to_pass" else "failed without the patch too"
             lines += [f"  {which}: {', '.join(map(printable, names))} {said}"] if names else []
+        lines += [f"  left out of the patch, for the tests: {', '.join(map(printable, one.guarded))}"] if one.guarded else []
         lines += [f"  restored: the tree holds no {', '.join(map(printable, one.not_there))}, so there is none after the patch either"] if one.not_there else []
         lines.append(f"  {_gate_line(entry['evidence']['gates']['no_sandbox_violation'])}")
     counts = document["counts"]

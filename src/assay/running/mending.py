@@ -1,21 +1,23 @@
-"""Whether a patch mends a tree: each test run by itself in the sandbox, first without the patch, then with it.
+"""Whether a patch repairs a tree: each test run by itself in the sandbox, first without the patch, then with it.
 
-A test passes by the exit status of its own run, as the sandbox saw it, and by the report that its command was asked to write; nothing printed counts. The
-tree is read once and never written to; every run gets a fresh copy. The run without the patch shows that a test can tell: a test of the issue that passes
-there shows nothing afterwards, and counts as failed; so it does no good to list tests that pass anyway. Hidden tests are laid over both trees, after the
-patch. What a hostile patch can still do: the code under test shares a process with its test, and can write the report and end it with 0.
+A test passes by the report of its runner, see `sandbox.testing`; a command that is no known runner passes by its exit status as the sandbox saw it;
+nothing printed counts. The tree is read once and never written to; every run gets a fresh copy. The run without the patch shows that a test can tell: a
+test of the issue that passes there shows nothing afterwards, and counts as failed; so it does no good to list tests that pass anyway. What a patch cannot
+change is in `guards`. Hidden tests are laid over both trees, after the patch.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import Fault, InputError, NotEnoughEvidence
-from assay.sandbox import REPORT, Entry, check_paths, pytest_command, read_tree, run_command, verdict
+from assay.running.guards import find_test, guarded_paths
+from assay.sandbox import REPORT, Entry, Runner, check_paths, read_tree, run_command, run_test, verdict
 from assay.scoring.metrics.outcomes import Instance, Share
 from assay.scoring.metrics.patches import PatchedFile, PatchError, apply_patch, parse_patch
 
@@ -28,14 +30,12 @@ LEFT_OUT = (".git",)
 """Not copied: the history of a tree may hold the answer."""
 _COMPILED = "__pycache__"
 _SETS = ("fail_to_pass", "pass_to_pass")
-# Isolated, so that no file of the tree stands in for a part of Python; a test that was skipped, or that is none, has not passed.
-_UNITTEST = (
-    "import sys, unittest; sys.path.insert(0, '.'); "
-    "found = unittest.main(module=None, argv=['unittest', sys.argv[1]], exit=False).result; "
-    "open(sys.argv[2], 'w').close(); sys.exit(not found.wasSuccessful() or found.testsRun <= len(found.skipped))"
-)
-RUNNERS = {"unittest": ("{python}", "-I", "-B", "-c", _UNITTEST, "{test}", "{report}"), "pytest": tuple(pytest_command("{test}", python="{python}"))}
-"""Commands by name. Both write a report at their end, so that code which ends the process early does not pass."""
+RUNNERS = {
+    "unittest": ("{python}", "-m", "unittest", "{test}"),
+    "pytest": ("{python}", "-m", "pytest", "--noconftest", "-c", os.devnull, "{test}"),
+}
+"""Commands by name. This one of pytest reads no conftest, no ini file and no plugin of the environment."""
+_NAMES_RUNNER = re.compile(r"\b(pytest|py\.test|unittest)\b")
 
 
 class Job(NamedTuple):
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     tree: str
     patch: str
     command: tuple[str, ...]
-    """How one test is run, with `{test}` in it; `{python}` is our own interpreter, `{report}` a file that must be there at the end."""
+    """How one test is run, with `{test}` in it; `{python}` is our own interpreter, `{report}` the JUnit XML that it must write."""
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
     restore: tuple[str, ...]
@@ -65,6 +65,8 @@ class Run(NamedTuple):
     passed: bool
     outcome: Outcome
     reason: str
+    collected: tuple[str, ...] = ()
+    """The tests that the runner found under this name."""
 
     def document(self) -> dict[str, Any]:
         """As it stands in the result."""
@@ -81,6 +83,8 @@ class Trees(NamedTuple):
     after: list[Entry]
     not_there: tuple[str, ...] = ()
     """Paths to restore at which nothing stood: nothing stands there after the patch either."""
+    guarded: tuple[str, ...] = ()
+    """Paths that the patch changes and that are the original ones all the same: see `guards`."""
 
 
 class Repair(NamedTuple):
@@ -92,6 +96,7 @@ class Repair(NamedTuple):
     before: dict[str, Run]
     after: dict[str, Run]
     not_there: tuple[str, ...] = ()
+    guarded: tuple[str, ...] = ()
 
     @property
     def invalid_before(self) -> dict[str, list[str]]:
@@ -133,6 +138,7 @@ class Repair(NamedTuple):
             "invalid_before": self.invalid_before if ran else None,
             "tests": {name: {"before": self.before[name].document(), "after": self.after[name].document()} for name in self.job.tests} if ran else None,
             "restored_absent": list(self.not_there),
+            "left_out": list(self.guarded),
             "evidence": self.evidence(),
         }
 
@@ -145,24 +151,54 @@ def repair(
 
     `entries` is the tree where it is not read from the job's folder; `known` holds runs without the patch that need not be made again, and gets those made.
     """
-    trees = lay_out(job, read_files(job.tree) if entries is None else entries)
+    trees = lay_out(job, read_files(job.tree) if entries is None else entries, readable=readable)
     if not trees.applies:
         done(2 * len(job.tests))
         return Repair(job, False, trees.reason, {}, {})
+    runner, paths = find_runner(job.command), {entry.path for entry in trees.before}
 
-    def take(tree: Sequence[Entry], made: MutableMapping[str, Run]) -> dict[str, Run]:
+    def take(tree: Sequence[Entry], made: MutableMapping[str, Run], before: Mapping[str, Run]) -> dict[str, Run]:
         for test in job.tests:
             if test not in made:
-                ended = run_command(
-                    tree, _command(job.command, test), report=REPORT if _reports(job.command) else "", limits=limits, isolation=isolation, readable=readable
-                )
+                common: dict[str, Any] = {"limits": limits, "isolation": isolation, "readable": readable}
+                if runner is not None:
+                    expected = before[test].collected if test in before else ()
+                    place = find_test(test, runner.kind, paths)
+                    ended = run_test(tree, test, place.file, place.name, runner=runner, expected=expected, **common)
+                else:
+                    ended = run_command(tree, _command(job.command, test), report=REPORT if _reports(job.command) else "", **common)
                 if ended.passed is None:
                     raise NotEnoughEvidence("SBX-002", f"the test {test!r} could not be run: {ended.reason}.", where=job.instance_id)
-                made[test] = Run(ended.passed, ended.outcome, ended.reason)
+                made[test] = Run(ended.passed, ended.outcome, ended.reason, ended.collected)
             done(1)
         return {test: made[test] for test in job.tests}
 
-    return Repair(job, True, "", take(trees.before, {} if known is None else known), take(trees.after, {}), trees.not_there)
+    before = take(trees.before, {} if known is None else known, {})
+    return Repair(job, True, "", before, take(trees.after, {}, before), trees.not_there, trees.guarded)
+
+
+def find_runner(words: Sequence[str]) -> Runner | None:
+    """The test runner that a command calls, so that its own report is read; None for any other command, which passes by its exit status."""
+    program = os.path.basename(words[0]) if words else ""
+    kept = tuple(word for word in words[1:] if "{report}" not in word and word != "{test}")
+    if sum("{test}" in word for word in words) != 1 or "{test}" not in words[1:]:
+        return None
+    if program in ("pytest", "py.test"):
+        beside = os.path.join(os.path.dirname(words[0]), "python")
+        if not os.path.isfile(beside):
+            return find_runner(("{python}", "-m", "pytest", *words[1:]))
+        return Runner("pytest", beside, (), kept)
+    if "-m" not in kept[:-1] or not (program == "{python}" or program.startswith("python")):
+        return None
+    at = kept.index("-m")
+    python = words[0].replace("{python}", sys.executable)
+    match kept[at + 1]:
+        case "pytest":
+            alone = () if python == words[0] else ("--disable-plugin-autoload",)  # the plugins of our own environment are not the project's
+            return Runner("pytest", python, kept[:at], (*alone, *kept[at + 2 :]))
+        case "unittest":
+            return Runner("unittest", python, kept[:at])
+    return None
 
 
 def _command(words: Iterable[str], test: str) -> list[str]:
@@ -181,7 +217,7 @@ def read_files(folder: str) -> list[Entry]:
     return [entry for entry in read_tree(folder, leave_out=LEFT_OUT) if _COMPILED not in entry.path.split("/")]
 
 
-def lay_out(job: Job, entries: Sequence[Entry]) -> Trees:
+def lay_out(job: Job, entries: Sequence[Entry], *, readable: Sequence[str] = ()) -> Trees:
     """The two trees that the tests run in. Raises InputError SCO-038 where the hidden tests do not apply: that is no fault of the patch."""
     hidden = _patched(job.hidden, entries) if job.hidden.strip() else {}
     before = _with_files(entries, hidden) if not isinstance(hidden, str) else hidden
@@ -191,12 +227,16 @@ def lay_out(job: Job, entries: Sequence[Entry]) -> Trees:
     changed = _with_files(entries, changes) if not isinstance(changes, str) else changes
     if isinstance(changed, str):
         return Trees(False, changed, [], [])
+    paths = {entry.path for entry in before}
+    kinds = [runner.kind] if (runner := find_runner(job.command)) else ["pytest", "unittest"]
+    files = {place.file for test in job.tests for kind in kinds if (place := find_test(test, kind, paths)).file in paths}
+    guarded = guarded_paths(changes, before, files, words=job.command, readable=readable) if not isinstance(changes, str) else ()
     # the hidden tests come over the original files, whatever the patch did to these
-    after = _with_files(_with_originals(changed, entries, (*job.restore, *hidden)), hidden)
+    after = _with_files(_with_originals(changed, entries, (*job.restore, *guarded, *hidden)), hidden)
     if isinstance(after, str):
         return Trees(False, f"it stands in the way of the hidden tests: {after}", [], [])
     not_there = tuple(path for path in job.restore if not any(_is_within(entry.path, path) for entry in entries))
-    return Trees(True, "", before, after, not_there)
+    return Trees(True, "", before, after, not_there, tuple(path for path in guarded if path not in hidden))
 
 
 def _patched(patch: str, entries: Iterable[Entry]) -> dict[str, PatchedFile | None] | str:
@@ -309,6 +349,10 @@ def _faults(job: Job) -> list[Fault]:
     if options:
         found.append(Fault(f"{options[0]!r} is an option and no test.", code="SCO-038", path="fail_to_pass"))
     if job.command and not any("{test}" in part for part in job.command):
-        fix = f"Write '{{python}} -m pytest -q {{test}}', or what runs one test here; or name a runner: {', '.join(RUNNERS)}."
+        fix = f"Name a runner: {', '.join(RUNNERS)}; or write what runs one test here."
         found.append(Fault("the test command has no {test} in it: every test would be the same run.", code="SCO-038", path="test_command", fix=fix))
+    elif find_runner(job.command) is None and any(map(_NAMES_RUNNER.search, job.command)):
+        # Its exit status is 0 for a test that was skipped, or is none.
+        fix = "Write '{python} -m pytest {test}' or '{python} -m unittest {test}', with {test} as a word of its own and without a shell."
+        found.append(Fault("the test command runs pytest or unittest in a way that hides its report.", code="SCO-038", path="test_command", fix=fix))
     return found

@@ -127,7 +127,7 @@ class _Verification:
         if missing.startswith("git"):
             return _evidence(run, reason=missing, about=about)
         if missing:
-            trees = lay_out(job, tree.entries)
+            trees = lay_out(job, tree.entries, readable=self._readable)
             return _evidence(run, applies=trees.applies, reason=missing if trees.applies else trees.reason, gate=missing, about=about)
         known = self._known(tree.digest, sha256(job.hidden.encode("utf-8", "replace")).hexdigest())
         with self._places:
@@ -244,7 +244,7 @@ def _shown(run: Mapping[str, Any], found: Repair, about: Mapping[str, Any]) -> d
     }
     said = {name: faults[which] for which, names in found.invalid_before.items() for name in names}
     failed = {name: _why(ended) for name, ended in found.after.items() if not ended.passed}
-    more = {"failed": failed, "faults_of_the_sample": said, "restored_absent": list(found.not_there)}
+    more = {"failed": failed, "faults_of_the_sample": said, "restored_absent": list(found.not_there), "left_out": list(found.guarded)}
     return {
         "patch_applies": True,
         "tests": made["tests"],
@@ -256,7 +256,7 @@ def _shown(run: Mapping[str, Any], found: Repair, about: Mapping[str, Any]) -> d
 def _why(ended: TestRun) -> str:
     """Why a test failed, in one line: what it raised first where it ended by itself, else what the sandbox says."""
     outcome = ended.outcome
-    if outcome.status == "failed":
+    if outcome.status == "failed" and outcome.exit_code:
         for stream in (outcome.stderr, outcome.stdout):
             for line in stream.text.splitlines():
                 raised = _RAISED.match(line)

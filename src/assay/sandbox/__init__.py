@@ -11,9 +11,10 @@ from assay.sandbox.limits import Limits
 from assay.sandbox.outcome import GateEntry, Isolation, Mode, Outcome, Status, Stream, Verdict, Violation, verdict
 from assay.sandbox.running import REPORT, pytest_command, run, run_command
 from assay.sandbox.solutions import check_solution
+from assay.sandbox.testing import Runner, run_test
 from assay.sandbox.trees import check_paths, read_tree
 
 __all__ = [
-    "REPORT", "Available", "Entry", "GateEntry", "Isolation", "Limits", "Mode", "Outcome", "Status", "Stream", "Verdict", "Violation", "available",
-    "check_paths", "check_solution", "interpreter", "pytest_command", "read_tree", "require", "run", "run_command", "verdict",
+    "REPORT", "Available", "Entry", "GateEntry", "Isolation", "Limits", "Mode", "Outcome", "Runner", "Status", "Stream", "Verdict", "Violation", "available",
+    "check_paths", "check_solution", "interpreter", "pytest_command", "read_tree", "require", "run", "run_command", "run_test", "verdict",
 ]  # fmt: skip

@@ -40,11 +40,12 @@ def start_command(python: str, kind: str, pipe: int) -> list[str]:
 def modules_for(kind: str, python: str) -> list[tuple[str, CodeType | str]]:
     """The modules that a kind of run needs, in order: compiled for our own interpreter, as text for any other."""
     same = os.path.realpath(python) == os.path.realpath(sys.executable)
-    return [(name, _compiled(name) if same else _text(name)) for name in _NEEDED[kind]]
+    return [(name, _compiled(name) if same else program_text(name)) for name in _NEEDED[kind]]
 
 
 @cache
-def _text(name: str) -> str:
+def program_text(name: str) -> str:
+    """The text of a module of `inside`."""
     spec = find_spec(f"assay.sandbox.inside.{name}")
     assert spec is not None
     assert spec.origin is not None
@@ -54,4 +55,4 @@ def _text(name: str) -> str:
 
 @cache
 def _compiled(name: str) -> CodeType:
-    return compile(_text(name), f"<inside.{name}>", "exec", dont_inherit=True, optimize=0)
+    return compile(program_text(name), f"<inside.{name}>", "exec", dont_inherit=True, optimize=0)

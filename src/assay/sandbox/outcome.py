@@ -76,6 +76,8 @@ class Verdict(NamedTuple):
     """How solution and tests were kept apart; None for a command."""
     replaced: tuple[str, ...] = ()
     """Files of the tree that gave way to protected ones."""
+    collected: tuple[str, ...] = ()
+    """The tests that the report of a command names."""
 
 
 class GateEntry(TypedDict):

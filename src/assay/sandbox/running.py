@@ -15,7 +15,9 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
 
 from assay.errors import InputError
 from assay.sandbox import isolation as walls
@@ -25,10 +27,21 @@ from assay.sandbox.outcome import Isolation, Outcome, Verdict
 from assay.sandbox.trees import check_paths, make_entries, read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 REPORT = f"{walls.REPORTS}/report.xml"
 """Where a command writes the report that `run_command` hands back."""
+
+
+_JUNIT = {"skipped": "skipped or expected to fail", "failure": "failed", "error": "errored"}
+
+
+class Findings(NamedTuple):
+    """What a report shows."""
+
+    fault: str = ""
+    """Why the tests have not passed, with the word for it; empty where they have."""
+    collected: tuple[str, ...] = ()
 
 
 class _Fixed(NamedTuple):
@@ -56,12 +69,14 @@ def run(
 
 def run_command(
     tree: str | Sequence[Entry], command: Sequence[str], *, protected: Mapping[str, bytes] | None = None, sealed: Sequence[str] = (), report: str = "",
-    limits: Limits = DEFAULT, isolation: Isolation = "bubblewrap", env: Mapping[str, str] | None = None, readable: Sequence[str] = (),
+    read: Callable[[bytes], Findings] | None = None, limits: Limits = DEFAULT, isolation: Isolation = "bubblewrap", env: Mapping[str, str] | None = None,
+    readable: Sequence[str] = (), stdin: bytes = b"",
 ) -> Verdict:  # fmt: skip
-    """Run a command against a copy of a working tree; it passes by its exit status, and with its report where one is asked for.
+    """Run a command against a copy of a working tree; it passes by its exit status, and by what its report says where one is asked for.
 
     `tree` is a folder, or what `read_tree` found in one, so that many commands need not read it again.
-    `protected` maps paths of the tree to the bytes they must have, `sealed` names folders that hold nothing else. `report` is REPORT, or "" for none.
+    `protected` maps paths of the tree to the bytes they must have, `sealed` names folders that hold nothing else. `report` is REPORT, or "" for none;
+    `read` says what a report shows (default: it is JUnit XML, and every test in it passed).
     Protection needs walls: under `process` it is refused. See the module's header for what a hostile tree can still do.
     """
     kept = dict(protected or {})
@@ -70,13 +85,36 @@ def run_command(
         raise InputError("SBX-003", "nothing can be protected without walls.", fix="Use the isolation bubblewrap, or protect nothing.")
     with tempfile.TemporaryDirectory(prefix="assay-protected-") as folder:
         ready = _protect(read_tree(tree) if isinstance(tree, str) else list(tree), kept, sealed, folder)
-        outcome = _run(command, ready.entries, ready.fixed, limits=limits, isolation=isolation, stdin=b"", env=env or {}, readable=readable, report=report)
+        outcome = _run(command, ready.entries, ready.fixed, limits=limits, isolation=isolation, stdin=stdin, env=env or {}, readable=readable, report=report)
     if outcome.status == "error":
         return Verdict(None, outcome, outcome.reason, replaced=ready.replaced)
     passed = outcome.exit_code == 0 and outcome.status in ("passed", "violation")  # what was seen besides is for the gate, not for the tests
-    if passed and report and outcome.report is None:
-        return Verdict(False, outcome, "ended with 0 and wrote no report: it did not come to its end", replaced=ready.replaced)
-    return Verdict(passed, outcome, outcome.reason, replaced=ready.replaced)
+    found = Findings()
+    if report and outcome.report is not None:
+        found = (read or read_junit)(outcome.report)
+    elif report and passed:
+        found = Findings("ended early: it ended with 0 and wrote no report")
+    ended = outcome._replace(status="failed") if found.fault and outcome.status == "passed" else outcome
+    return Verdict(passed and not found.fault, ended, found.fault or outcome.reason, replaced=ready.replaced, collected=found.collected)
+
+
+def read_junit(data: bytes) -> Findings:
+    """What a JUnit XML report shows: nothing wrong where it names at least one test, each once, and none that failed or was skipped."""
+    try:
+        cases = list(ElementTree.fromstring(data).iter("testcase"))  # noqa: S314  # its size is limited, and expat limits how entities grow
+    except ElementTree.ParseError:
+        return Findings("the report is no JUnit XML")
+    names = [f"{case.get('classname', '')}::{case.get('name', '')}" for case in cases]
+    if not names:
+        return Findings("never collected: the report names no test")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        return Findings(f"reported twice: {name}", tuple(names))
+    for name, case in zip(names, cases, strict=True):
+        word = next((word for tag, word in _JUNIT.items() if case.find(tag) is not None), None)
+        if word:
+            return Findings(f"{word}: {name}", tuple(names))
+    return Findings("", tuple(names))
 
 
 def pytest_command(*paths: str, python: str = sys.executable) -> list[str]:
@@ -85,7 +123,7 @@ def pytest_command(*paths: str, python: str = sys.executable) -> list[str]:
     It needs pytest 8.4 or later.
     Isolated mode keeps the tree off the path until pytest itself is loaded; then the root of the tree and the tests' own folder go on it.
     """
-    alone = ["--disable-plugin-autoload", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull]
+    alone = ["--disable-plugin-autoload", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "-o", "xfail_strict=true"]
     ours = [*alone, "--rootdir", walls.WORK, "-o", f"pythonpath={walls.WORK}", f"--junitxml={REPORT}"]
     return [python, "-I", "-B", "-m", "pytest", "-q", *ours, *paths]
 

@@ -7,9 +7,9 @@ process, which has run nothing of the solution.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import os
-import types
 
 from . import values
 from .solution import add_packages
@@ -54,7 +54,7 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
     """Load the tests, let them call the solution, and say what came of it."""
     solution = _Solution(incoming, outgoing)
     try:
-        programs = [compile(support, "<support>", "exec"), compile(test, "<test>", "exec")]
+        tests = Tests(support, test)
     except (SyntaxError, ValueError) as error:
         return "tests", f"the tests are not Python: {error}", 0
     try:
@@ -67,13 +67,8 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
     if entry_point and not isinstance(names.get(entry_point), Function):
         return "failed", f"the solution defines no function `{entry_point}`", 0
     namespace: dict[str, Any] = {name: value for name, value in names.items() if _may_enter(name, entry_point)}
-    namespace["__name__"] = "test"
     try:
-        for program in programs:
-            exec(program, namespace)  # noqa: S102  # the caller's tests
-            if entry_point and program is programs[0]:  # the prompt of a benchmark can be its support: it defines the function, empty
-                namespace[entry_point] = names[entry_point]
-        run_tests(namespace, names.get(entry_point))
+        tests.run(namespace, names.get(entry_point), entry_point)
     except BaseException as error:
         word, why = explain(error, test)
         return word, why + solution.remark(), solution.calls
@@ -89,18 +84,84 @@ def _may_enter(name: object, entry_point: str) -> bool:
     return isinstance(name, str) and not name.startswith("__") and (name == entry_point or not hasattr(builtins, name))
 
 
-def run_tests(namespace: dict[str, Any], candidate: object) -> None:
-    """Run what the test text only defines: `check(candidate)`, functions `test_*`, and classes of unittest."""
-    own = [value for value in namespace.values() if isinstance(value, types.FunctionType) and value.__globals__ is namespace]
-    for function in own:
-        if function.__name__ == "check" and namespace.get("check") is function:
-            if candidate is not None:
-                function(candidate)
-        elif function.__name__.startswith("test_") and not function.__code__.co_argcount:
-            function()
-    cases = [value for value in namespace.values() if isinstance(value, type) and value.__module__ == "test" and hasattr(value, "countTestCases")]
-    if cases:
-        _run_cases(cases)
+_RAN = "__ran__"
+
+
+class Tests:
+    """The tests of an item. Every test that their text defines must be entered, or the item is refused: a test that is ignored would be a pass."""
+
+    def __init__(self, support: str, test: str) -> None:
+        tree = ast.parse(test, "<test>")
+        self._left: dict[int, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.name.startswith("test") or node.name == "check"):
+                at = len(self._left)
+                self._left[at] = f"`{node.name}` at line {node.lineno}"
+                first = ast.copy_location(ast.Expr(ast.Call(ast.Name(_RAN, ast.Load()), [ast.Constant(at)], [])), node.body[0])
+                node.body.insert(0, ast.fix_missing_locations(first))
+        self._acts = any(isinstance(node, ast.Assert | ast.Call) for node in ast.walk(tree))
+        self._idle = [node.lineno for node in tree.body if _is_main(node) and any(isinstance(one, ast.Assert) for one in ast.walk(node))]
+        self._programs = [compile(support, "<support>", "exec"), compile(tree, "<test>", "exec")]
+
+    def run(self, namespace: dict[str, Any], candidate: object, entry_point: str) -> None:
+        """Run the text, and what it only defines: `check(candidate)`, callables `test*`, and classes of unittest."""
+        of_solution = set(map(id, namespace.values()))
+        namespace["__name__"] = "test"
+        namespace[_RAN] = lambda at: self._left.pop(at, None)
+        for program in self._programs:
+            exec(program, namespace)  # noqa: S102  # the caller's tests
+            if entry_point and program is self._programs[0]:  # the prompt of a benchmark can be its support: it defines the function, empty
+                namespace[entry_point] = candidate
+        own = {name: value for name, value in namespace.items() if id(value) not in of_solution and name != _RAN}
+        check = own.get("check")
+        if candidate is not None and callable(check):
+            _finish(check(candidate), "check")
+        ran = {id(check)}
+        for name, value in own.items():
+            named = name.startswith("test") or getattr(value, "__name__", "").startswith("test")
+            if named and callable(value) and not isinstance(value, type | Function) and id(value) not in ran and not _required(value):
+                ran.add(id(value))
+                _finish(value(), name)
+        cases = [value for value in own.values() if isinstance(value, type) and value.__module__ == "test" and hasattr(value, "countTestCases")]
+        if cases:
+            _run_cases(cases)
+        if self._idle:
+            raise TestsError(f"the asserts at line {self._idle[0]} are for a program of their own (`__main__`), and were never run")
+        if self._left:
+            raise TestsError(f"{next(iter(self._left.values()))} was never run")
+        if not self._acts:
+            raise TestsError("the tests never called the solution: there is no test")
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test))
+
+
+def _required(function: Any) -> bool:
+    """Whether it takes arguments that nobody gives."""
+    import inspect  # 5 ms that most tests need not spend
+
+    try:
+        return any(
+            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in inspect.signature(function).parameters.values()
+        )
+    except (TypeError, ValueError):
+        return True
+
+
+def _finish(result: Any, name: str) -> None:
+    """Wait for a test that is a coroutine, which has run only then. A test that answers no has failed; one that yields cannot be run here."""
+    if hasattr(type(result), "__await__"):
+        import asyncio  # heavy, and rarely needed
+
+        async def wait() -> Any:
+            return await result
+
+        result = asyncio.run(wait())
+    if hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"):
+        raise TestsError(f"`{name}` yields: only a test runner with fixtures can run it")
+    if result is not None and not result:
+        raise AssertionError(f"`{name}` returned {result!r}")
 
 
 def _run_cases(cases: list[Any]) -> None:
@@ -113,8 +174,10 @@ def _run_cases(cases: list[Any]) -> None:
         raise AssertionError(f"{case}: {text.strip().splitlines()[-1]}")
     if result.unexpectedSuccesses or not result.wasSuccessful():
         raise AssertionError("a test that is expected to fail passed")
-    if result.testsRun == len(result.skipped):
-        raise AssertionError("no test ran: all were skipped, or there are none")
+    for case, _ in [*result.skipped, *result.expectedFailures]:
+        raise TestsError(f"{case} was skipped, or is expected to fail, and so shows nothing")
+    if not result.testsRun:
+        raise TestsError("the classes of the tests hold no test")
 
 
 def explain(error: BaseException, test: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from . import values
-from .examiner import explain, run_tests
+from .examiner import Tests, explain
 from .solution import _described, _line, add_packages, load
 from .supervisor import supervise
 from .values import Handle
@@ -39,7 +39,7 @@ def _run(job: Job, trouble: int) -> None:
 
 def _judge(code: str, test: str, support: str, entry_point: str) -> tuple[str, str]:
     try:
-        programs = [compile(support, "<support>", "exec"), compile(test, "<test>", "exec")]
+        tests = Tests(support, test)
     except (SyntaxError, ValueError) as error:
         return "tests", f"the tests are not Python: {error}"
     try:
@@ -52,13 +52,8 @@ def _judge(code: str, test: str, support: str, entry_point: str) -> tuple[str, s
     if entry_point and not callable(candidate):
         return "failed", f"the solution defines no function `{entry_point}`"
     namespace = {name: value for name, value in vars(module).items() if not name.startswith("__")}
-    namespace["__name__"] = "test"
     try:
-        for program in programs:
-            exec(program, namespace)  # noqa: S102  # the caller's tests
-            if entry_point:
-                namespace[entry_point] = candidate
-        run_tests(namespace, candidate)
+        tests.run(namespace, candidate, entry_point)
     except BaseException as error:
         return explain(error, test)
     return "passed", "every test held, in one process with the solution"
