@@ -16,8 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.errors import EvidenceError
 from assay.files import Unread, stream_documents
 from assay.grading.explain import explain
+from assay.grading.grade import grade
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.records.scorecard import Criterion, FloorOverride, Scorecard, Selection
 from assay.reports.documents import plain
 from cards import BANDS, BILLION, LETTERS, LIKERT, expected, floor_of, fraction, graded, half_up, norm_of, scorecards
 from documents import FAMILIES, run, scorecard
@@ -304,9 +309,62 @@ def test_an_a_close_to_a_floor_stays_an_a_and_the_note_says_how_close(norm: str,
 @pytest.mark.req("W-051")
 def test_a_judged_criterion_carries_the_note_that_disagreement_was_not_measured() -> None:
     judged, tested = payload({"norm": 1, "layer": 2}), payload({"norm": 1, "layer": 1})
-    assert "Judge disagreement was not measured" in _notes(judged)
+    by_model = payload({"norm": 1, "layer": 1, "source": {"kind": "llm", "name": "m"}})
+    assert "Judge disagreement was not measured for c0." in _notes(judged)
+    assert "Judge disagreement was not measured for c0." in _notes(by_model), "whatever the layer says"
     assert "disagreement" not in _notes(tested)
     assert judged["grade"] == tested["grade"] == "A"
+
+
+@pytest.mark.req("W-051")
+@pytest.mark.parametrize(
+    ("disagreement", "words", "low"),
+    [
+        ({"between": "judges", "n": 3, "low": 5, "high": 5}, "c0: 3 judges disagree by 0", True),
+        ({"between": "judges", "n": 3, "low": Decimal("4.6"), "high": 5}, "c0: 3 judges disagree by 0.1", True),
+        ({"between": "judges", "n": 3, "low": Decimal("4.59"), "high": 5}, "c0: 3 judges disagree by 0.1025", False),
+        ({"between": "judges", "n": 2, "low": 3, "high": 5}, "c0: 2 judges disagree by 0.5", False),
+        ({"between": "samples", "n": 5, "low": 4, "high": 5}, "c0: 5 answers of one judge disagree by 0.25", False),
+        ({"between": "orders", "n": 40, "inconsistent": 4}, "c0: the two orders of 40 pairs disagree by 0.1", True),
+        ({"between": "orders", "n": 40, "inconsistent": 5}, "c0: the two orders of 40 pairs disagree by 0.125", False),
+    ],
+)
+def test_the_note_of_an_a_depends_on_how_far_its_judges_really_disagreed(disagreement: dict[str, Any], words: str, low: bool) -> None:
+    found = payload({"raw_score": 5, "formula_id": "likert_1_5", "layer": 2, "disagreement": disagreement})
+    assert found["grade"] == "A"
+    assert words in _notes(found)
+    assert ("which is low (at most 0.1)" in _notes(found)) is low
+    assert ("above the 0.1 that an A should have" in _notes(found)) is not low
+    assert "was not measured" not in _notes(found)
+
+
+@pytest.mark.parametrize(
+    "disagreement",
+    [
+        {"between": "orders", "n": 4, "inconsistent": 5},
+        {"between": "judges", "n": 2, "low": 0, "high": 5},
+        {"between": "judges", "n": 2, "low": "x", "high": 5},
+    ],
+)
+def test_a_disagreement_that_cannot_be_is_refused(disagreement: dict[str, Any]) -> None:
+    with pytest.raises(EvidenceError) as refused:
+        payload({"raw_score": 5, "formula_id": "likert_1_5", "disagreement": disagreement})
+    assert [fault.path for fault in refused.value.faults] == ["criteria[0].disagreement"]
+
+
+@pytest.mark.req("W-051")
+@pytest.mark.parametrize(("norm", "severe"), [("0.8", False), ("0.79", True)])
+def test_an_a_with_a_severe_defect_that_an_override_lets_pass_says_so(norm: str, severe: bool) -> None:
+    override = FloorOverride(value={"norm": Decimal("0.5")}, reason="pilot")
+    criteria = [
+        Criterion(name="harmless", raw_score=Decimal(norm), formula_id="zero_one", weight=1, role="safety", floor_override=override),
+        Criterion(name="rest", raw_score=1, formula_id="zero_one", weight=9),
+    ]
+    card = Scorecard(schema="assay.scorecard/1", run_id="r", hard_gates={"g": True}, criteria=criteria, profile=Selection(id="team@1", why="test"))
+    found = grade(card, make_rules(Shelf().policy("workflow")))
+    assert (found.grade, found.passed) == ("A", True)
+    notes = "\n".join(explain(found).notes)
+    assert ("An A should have no severe defect: harmless is 0.79, below the floor of 0.8 for the role safety." in notes) is severe
 
 
 @pytest.mark.req("W-052", "W-053", "X-60")

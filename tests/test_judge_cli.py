@@ -12,10 +12,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from assay.cli.main import run as run_command
 from assay.judging.client import Client
+from assay.judging.config import JudgeSpec
+from assay.judging.identity import scorer_of
+from assay.records.evidence import Source
 from judges import KEY, Run, completion, here, http, item, judged, pair, put_items, put_lines, put_pairs, raw_endpoint, text, verdict
 from servers.scripted_judge import Endpoint, scripted_judge
 
@@ -171,6 +175,141 @@ def test_examples_are_shown_to_the_judge_and_a_reference_too(here: Run, tmp_path
         sent = [one["body"]["messages"][1]["content"] for one in judge.requests()]
     assert sorted("an old answer" in one for one in sent) == [False, True]
     assert all("REFERENCE begins" in one and "| Because." in one for one in sent)
+
+
+# --- who judged ---------------------------------------------------------------------------------------------------------------------------
+
+
+def carded(here: Run, folder: Path, model: str, *more: object) -> None:
+    """Judgements, labels that agree with them, and an audit of one judge."""
+    put_items(folder, 5)
+    put_pairs(folder, [pair(number, 0.9, 0.1) for number in range(4)])
+    with scripted_judge() as judge:
+        # one address for every judge: it is part of the settings
+        described = {"judge": "j", "model": model, "base_url": judge.url, "limits": {"retries": 0}}
+        (folder / "j.yaml").write_text(json.dumps(described), encoding="utf-8")
+        assert here("judge", "rubric", "items.jsonl", *PLAIN, "--judge", "j.yaml", "--criterion", "clarity", *more, "-o", f"{model}.json").code == 0
+        assert here("judge", "audit", "--items", "pairs.jsonl", "--first", 2, "--judge", "j.yaml", "-o", f"{model}-audit.json").code in (0, 4)
+    items = json.loads((folder / f"{model}.json").read_bytes())["items"]
+    put_lines(folder / f"{model}.jsonl", [{"id": one["id"], "human": one["raw"], "judge": one["raw"]} for one in items])
+
+
+def test_a_calibration_names_its_judge_and_makes_no_card_of_another(here: Run, tmp_path: Path) -> None:
+    carded(here, tmp_path, "m-1")
+    calibrate = ("judge", "calibrate", "--labels", "m-1.jsonl", "--minimum", 3)
+    assert here(*calibrate, "--judgements", "m-1.json", "-o", "c.json").code == 0
+    made, judgements = (json.loads((tmp_path / name).read_bytes()) for name in ("c.json", "m-1.json"))
+    assert made["scorer"] == judgements["scorer"]
+    assert {key: bool(value) for key, value in made["scorer"].items()} == {
+        "kind": True, "name": True, "version": False, "prompt_version": True, "rubric": True, "settings": True, "answered_by": True,
+    }  # fmt: skip
+    card = here("judge", "card", "--audit", "m-1-audit.json", "--calibration", "c.json", "--json").json()
+    assert {term["id"]: term["holds"] for term in card["admission"]["terms"] if term["id"] in ("identity", "answered_by")} == {
+        "identity": True,
+        "answered_by": True,
+    }
+    assert here(*calibrate, "-o", "nameless.json").code == 0
+    nameless = here("judge", "card", "--audit", "m-1-audit.json", "--calibration", "nameless.json", "--json").json()
+    assert "does not say which judge gave the verdicts" in nameless["admission"]["reason"]
+    carded(here, tmp_path, "m-2")
+    other = here("judge", "card", "--audit", "m-2-audit.json", "--calibration", "c.json")
+    assert (other.code, "is of another judge: its model is 'm-1'" in other.err) == (3, True)
+    assert here("judge", "card", "--model", "m-2", "--calibration", "c.json").code == 3
+
+
+def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(here: Run, tmp_path: Path) -> None:
+    carded(here, tmp_path, "m-1")
+    rows = [json.loads(line) for line in (tmp_path / "m-1.jsonl").read_text().splitlines()]
+    for changed, words in (
+        ({"judge": 1 if rows[2]["judge"] != 1 else 2}, "the judge gave"),
+        ({"id": "other"}, "do not have this item"),
+        ({"judge": None}, "null"),
+    ):
+        put_lines(tmp_path / "labels.jsonl", [{**row, **changed} if place == 2 else row for place, row in enumerate(rows)])
+        done = here("judge", "calibrate", "--labels", "labels.jsonl", "--minimum", 3, "--judgements", "m-1.json")
+        assert (done.code, words in done.err) == (3, True), done.err
+    assert here("judge", "calibrate", "--labels", "m-1.jsonl", "--minimum", 3, "--judgements", "m-1-audit.json").code == 3
+
+
+@pytest.mark.parametrize("changed", [{"temperature": 0.1}, {"seed": 5}, {"max_tokens": 600}, {"structured": "json_object"}, {"version": "2"}])
+def test_another_setting_is_another_judge(changed: dict[str, Any]) -> None:
+    one = JudgeSpec(judge="j", model="m", base_url="http://127.0.0.1:1/v1")
+    two = msgspec.structs.replace(one, **changed)
+    sources = [Source(**scorer_of(spec, prompt_version="rubric/1", rubric="r@1", answered={}, samples=1)) for spec in (one, two)]
+    assert sources[0].judge != sources[1].judge
+    again = Source(**scorer_of(one, prompt_version="rubric/1", rubric="r@1", answered={}, samples=3))
+    assert again.judge != sources[0].judge
+
+
+def test_the_model_that_answered_is_recorded_and_another_than_asked_is_warned_of(here: Run, tmp_path: Path) -> None:
+    put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
+    with raw_endpoint(lambda sent: http(completion(verdict()))) as endpoint:
+        for model, warned in (("m-1", False), ("m-9", True)):
+            arguments = ("--model", model, "--base-url", endpoint.url, "--retries", "0", "--no-journal", "--json", "-o", f"{model}.jsonl")
+            done = here("judge", "rubric", "runs.jsonl", *PLAIN, *arguments)
+            document = done.json()
+            assert document["usage"]["answered_by"] == {"m-1": 2}
+            assert document["scorer"]["answered_by"] == "m-1"
+            assert json.loads((tmp_path / f"{model}.jsonl").read_text())["scores"]["clarity"]["source"]["answered_by"] == "m-1"
+            said = "m-9: m-9 was asked, and m-1 answered 2 of 2 times: these verdicts may not gate."
+            assert (document["warnings"] == [said], f"warning: {said}" in done.err) == (warned, warned)
+
+
+@pytest.mark.req("W-069")
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, None),
+        ({"temperature": 0.7}, "temperature is 0.7, above 0"),
+        ({"temperature": None}, "sets no temperature"),
+        ({"structured": "none"}, "no structured output"),
+        ({"structured": "json_object"}, "JSON of any shape"),
+    ],
+)
+def test_settings_that_break_the_protocol_are_warned_of_in_the_result(here: Run, tmp_path: Path, settings: dict[str, Any], words: str | None) -> None:
+    put_items(tmp_path, 1)
+    put_pairs(tmp_path, [pair(1, 0.9, 0.1)])
+    with scripted_judge() as judge:
+        name = put_judge(tmp_path, "j", judge, **settings)
+        for action in (("rubric", "items.jsonl", *PLAIN), ("pairwise", "pairs.jsonl")):
+            done = here("judge", *action, "--judge", name, "--json")
+            found = done.json()["warnings"]
+            assert [words in sentence for sentence in found] == ([] if words is None else [True])
+            assert ("warning: j:" in done.err) is (words is not None)
+
+
+@pytest.mark.req("W-051", "W-071")
+def test_the_disagreement_of_a_panel_and_of_samples_reaches_the_grade(here: Run, tmp_path: Path) -> None:
+    put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
+    answers = iter([5, 5, 3, 5, 4, 4])
+
+    def reply(sent: bytes) -> bytes:
+        return http(completion(verdict(next(answers))))
+
+    with raw_endpoint(reply) as endpoint:
+        names = [part for name in ("x", "y") for part in ("--judge", put_judge(tmp_path, name, endpoint))]  # type: ignore[arg-type]
+        one = ("--criterion", "clarity", "--no-journal", "--concurrency", "1")
+        assert here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "agree.jsonl").code == 0
+        assert here("judge", "panel", "runs.jsonl", *PLAIN, *names, *one, "-o", "apart.jsonl").code == 0
+        assert here("judge", "rubric", "runs.jsonl", *PLAIN, *at(endpoint.url), *one, "--samples", "2", "-o", "samples.jsonl").code == 0
+    for name, between, low, words in (
+        ("agree", "judges", 5, "clarity: 2 judges disagree by 0, which is low"),
+        ("apart", "judges", 3, "clarity: 2 judges disagree by 0.5, above 0.1"),
+        ("samples", "samples", 4, "clarity: 2 answers of one judge disagree by 0, which is low"),
+    ):
+        score = json.loads((tmp_path / f"{name}.jsonl").read_text())["scores"]["clarity"]
+        assert (score["disagreement"]["between"], score["disagreement"]["n"], score["disagreement"]["low"]) == (between, 2, low)
+        graded = here("grade", f"{name}.jsonl", "--rubric", "plain.yaml", "--json").json()["results"][0]
+        assert words in "\n".join(graded["placement"]["notes"])
+
+
+def test_swapped_orders_come_with_the_score_of_a_comparison(here: Run, tmp_path: Path) -> None:
+    put_pairs(tmp_path, [pair(number, 0.9, 0.1) for number in range(3)])
+    with scripted_judge() as judge:
+        score = here("judge", "pairwise", "pairs.jsonl", *at(judge), "--json").json()["score"]
+    assert score["raw"] == {"wins": 3, "losses": 0, "ties": 0}
+    assert score["disagreement"] == {"between": "orders", "n": 3, "inconsistent": 0}
+    assert (score["source"]["name"], score["source"]["prompt_version"]) == ("m-1", "pairwise/1")
 
 
 # --- asked once ---------------------------------------------------------------------------------------------------------------------------

@@ -126,6 +126,7 @@ criteria:
   - {id: rouge_l, label: Close to the old answer, weight: 0.1, layer: 1, formula: zero_one}
 """
 POLICY = (LIBRARY / "policies" / "workflow@1.yaml").read_text()
+JUDGED = (LIBRARY / "policies" / "workflow-judged@1.yaml").read_text().replace("policy: workflow-judged", "policy: own-judged")
 RUBRIC = """\
 rubric_id: summary
 version: 1
@@ -166,6 +167,10 @@ ANTI_PATTERNS = {
     "threshold-zero": ("score-over-gate", _but("pass_threshold: 70", "pass_threshold: 0", POLICY), 1, "pass_threshold"),
     "overlap-profile": ("overlap-only", _overlap_only(), 1, "criteria"),
     "overlap-rubric": ("overlap-only", RUBRIC.format(name="rouge_2"), 1, "criteria"),
+    "idle-labels": ("uncalibrated-judge", JUDGED.replace("min_labels: 30", "min_labels: 0"), 1, "judge.gate.min_labels"),
+    "idle-kappa": ("uncalibrated-judge", JUDGED.replace("min_kappa: 0.40", "min_kappa: 0"), 1, "judge.gate.min_kappa"),
+    "idle-orders": ("order-bias", JUDGED.replace("max_inconsistency: 0.10", "max_inconsistency: 1"), 1, "judge.gate.max_inconsistency"),
+    "idle-position": ("order-bias", JUDGED.replace("max_position_bias: 0.10", "max_position_bias: 1.0"), 1, "judge.gate.max_position_bias"),
     "no-calibration": ("uncalibrated-judge", _but("judge: {calibration: required, order: both}\n", ""), 1, "criteria"),
     "one-order": ("order-bias", _but("{calibration: required, order: both}", "{calibration: required}"), 1, "criteria"),
     "no-guard": (
@@ -210,7 +215,7 @@ def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")
     found = done.json()
     assert (done.code, found["faults"], found["findings"]) == (0, [], [])
-    assert len(found["files"]) == 16
+    assert len(found["files"]) == 17
 
 
 def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_path: Path) -> None:

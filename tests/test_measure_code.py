@@ -161,7 +161,6 @@ def test_a_patch_is_applied_to_the_files_it_names_and_nothing_is_followed(tree: 
 # --- repair -------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("W-021")
 def test_a_good_patch_is_resolved_and_its_evidence_grades_as_it_stands(assay: Any, tree: Path, tmp_path: Path, walled: None) -> None:
     (tmp_path / "fix.diff").write_text(fix(tree))
     arguments = ["--tree", "repo", "--patch", "fix.diff", "--test-command", COMMAND, "--fail-to-pass", "add", "--pass-to-pass", "mul,add_zero"]

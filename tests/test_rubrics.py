@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, ShelfError
 from assay.files import Document, parse_yaml
+from assay.judging.items import Item
+from assay.judging.rubric_task import questions_of
 from assay.library.shelf import BUILTIN, Shelf
 from assay.pipeline import Grader
 from assay.scoring.gates import GATES
@@ -116,7 +118,7 @@ def test_each_scale_of_the_guide_is_read_by_its_own_formula(scale: str, formula:
     assert read(rubric(criterion("tone", scale=scale, anchors=anchors))).criteria[0].formula_id == formula
 
 
-@pytest.mark.req("W-062", "W-063")
+@pytest.mark.req("W-062")
 def test_the_built_in_rubrics_keep_the_standard_and_have_an_anchor_for_each_point() -> None:
     shelf = Shelf()
     five_points = 0
@@ -134,6 +136,53 @@ def test_the_built_in_rubrics_keep_the_standard_and_have_an_anchor_for_each_poin
             assert all(len(text.strip()) > 10 for text in item.anchors.values())
             five_points += item.scale == (1, 5)
     assert five_points >= 4
+
+
+QUALITIES = ("coherence", "instruction_following", "completeness", "code_review_quality", "documentation", "communication")
+MEANINGS = ("Fails the core", "Significant gaps", "Acceptable baseline", "Strong, minor issues", "Excellent")
+
+
+@pytest.mark.req("W-021")
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(quality: str) -> None:
+    shelf = Shelf()
+    (asked,) = [criterion for _, criterion, _ in questions_of([Item("i", "the task", "the text")], shelf.rubric("quality"), only=[quality])]
+    assert (asked.name, asked.scale) == (quality, (1, 5))
+
+    def graded(raw: int) -> dict[str, Any]:
+        tree = run("tool-use", scores={**run("tool-use")["scores"], **{name: {"raw": raw if name == quality else 3} for name in QUALITIES}})
+        found: dict[str, Any] = Grader(shelf, rubric="quality").grade(Document(tree, "run")).payload()
+        return found
+
+    low, high = graded(1), graded(5)
+    shown = {item["name"]: (item["raw_score"], item["norm"], item["layer"]) for item in high["criteria"]}
+    assert shown[quality] == (5, 1, 2)
+    assert set(QUALITIES) <= set(shown)
+    assert high["weighted_score"] > low["weighted_score"]
+
+
+@pytest.mark.req("W-063")
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(quality: str) -> None:
+    rubric = Shelf().rubric("quality")
+    (question,) = [question for _, _, question in questions_of([Item("i", "the task", "the text")], rubric, only=[quality])]
+    told = question.messages("0" * 32)[1]["content"].split("\n")
+    for point, meaning in enumerate(MEANINGS, 1):
+        assert [line for line in told if line.startswith(f"{point} = {meaning}: ")], (point, meaning)
+    alone = Document(
+        {
+            "schema": "assay.scorecard/1",
+            "run_id": "r",
+            "hard_gates": {"g": True},
+            "criteria": [{"name": quality, "raw_score": 3, "formula_id": rubric.criteria[0].formula_id, "weight": 1}],
+        },
+        "card",
+    )
+    letters = []
+    for point in range(1, 6):
+        alone.tree["criteria"][0]["raw_score"] = point
+        letters.append(Grader(Shelf()).grade(alone).grade.grade)
+    assert letters == ["F", "F", "F", "C", "A"], "a baseline in everything is half of the points"
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------------------------------
