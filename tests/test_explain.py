@@ -310,8 +310,10 @@ def test_an_a_close_to_a_floor_stays_an_a_and_the_note_says_how_close(norm: str,
 def test_a_judged_criterion_carries_the_note_that_disagreement_was_not_measured() -> None:
     judged, tested = payload({"norm": 1, "layer": 2}), payload({"norm": 1, "layer": 1})
     by_model = payload({"norm": 1, "layer": 1, "source": {"kind": "llm", "name": "m"}})
-    assert "Judge disagreement was not measured for c0." in _notes(judged)
-    assert "Judge disagreement was not measured for c0." in _notes(by_model), "whatever the layer says"
+    assert "Judge disagreement was not measured for this run." in _notes(judged)
+    assert "Judge disagreement was not measured for this run." in _notes(by_model), "whatever the layer says"
+    some = payload({"norm": 1, "layer": 2}, {"norm": 1, "layer": 2, "disagreement": {"between": "orders", "n": 4, "inconsistent": 0}})
+    assert "Judge disagreement was not measured for c0." in _notes(some)
     assert "disagreement" not in _notes(tested)
     assert judged["grade"] == tested["grade"] == "A"
 

@@ -284,7 +284,7 @@ def _disagreements(grade: Grade) -> list[str]:
         far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
         notes.append(f"{item.name}: {whom} disagree by {norm_text(units)}, {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}.")
     if silent:
-        notes.append(f"Judge disagreement was not measured for {', '.join(silent)}.")
+        notes.append(f"Judge disagreement was not measured for {', '.join(silent) if len(silent) < len(judged) else 'this run'}.")
     return notes
 
 
