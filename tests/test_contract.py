@@ -147,10 +147,10 @@ def test_every_schema_from_outside_has_the_budget(text: str, monkeypatch: pytest
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 def test_the_process_dies_with_the_one_that_asks_in_the_middle_of_its_work() -> None:
     code = (
-        "import sys, threading\nfrom assay.records import contract\nfrom tests.test_contract import doubling\n"
+        "import sys, threading\nfrom assay.records import contract\nfrom test_contract import doubling\n"
         "contract.check({'$ref': '#'}, {})\nprint(contract._processes.worker._process.pid, flush=True)\ncontract.check(doubling(60), {})\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=os.path.dirname(os.path.dirname(__file__)))
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=os.path.dirname(__file__))
     assert parent.stdout is not None
     worker = int(parent.stdout.readline())
     before = _cpu(worker)

@@ -4,6 +4,7 @@ slow clients are cut off; one that is told to end ends cleanly.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import json
@@ -29,9 +30,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import postgres
 from assay.errors import UsageError
+from assay.records.contract import OVER_BUDGET
 from assay.scoring import metrics
+from assay.server import evaluating, owners
 from assay.server import jobs as server_jobs
-from assay.server import owners
 from assay.server.app import create_app
 from assay.server.connections import Connection
 from assay.server.evaluating import take_up
@@ -48,6 +50,7 @@ from campaign_kills import campaign
 from documents import run
 from postgres import ledger_url, postgres_url
 from serving import API, Nursery, Process, runs, serving, until
+from test_contract import doubling
 from test_server_events import Watcher, end_of, head_of
 
 __all__ = ["ledger_url", "postgres_url"]
@@ -667,3 +670,53 @@ def test_a_full_queue_asks_clients_to_come_again(tmp_path: Path) -> None:
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         api.services.writer._records = 0
         assert json.loads(api.post("/runs", run()).content)["new"] is True
+
+
+def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/l.db"
+    with Process(url) as server:
+        for number in range(8):  # more than there are threads for anything
+            evidence = {**run("dag-review"), "run_id": f"r-{number}"}
+            assert server.call("POST", "/runs/live", head_of({key: value for key, value in evidence.items() if key != "output_schema"}))[0] == 201
+            body = {"event": "workflow_end", "run": {**end_of(evidence), "output_schema": doubling(40)}}
+            threading.Thread(target=_quietly, args=(server, f"/runs/r-{number}/events", body), daemon=True).start()
+        until(lambda: all(_state(url, f"r-{number}") == stored_events.EVALUATING for number in range(8)), seconds=120)
+        assert server.call("GET", "/runs", timeout=120)[0] == 200
+        assert server.call("POST", "/runs", {**run(), "run_id": "another"}, timeout=120)[0] == 201
+        assert _state(url, "r-7") == stored_events.EVALUATING, "and yet it is not graded: this was answered meanwhile"
+        server.kill()
+    with Process(url) as server:
+        assert server.call("GET", "/runs", timeout=120)[0] == 200
+        until(lambda: _state(url, "r-0") == stored_events.DONE, seconds=300)
+        gate = server.call("GET", "/runs/r-0/grade")[1]["hard_gates"]["schema_contract_valid"]
+        assert gate["status"] == "undetermined"
+        assert OVER_BUDGET in gate["reason"]
+        code, _log = server.end(timeout=120)
+        assert code in (0, -15), "what is being evaluated does not hold the end up"
+
+
+def _quietly(server: Process, path: str, body: Any) -> None:
+    with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # the server is killed
+        server.call("POST", path, body, timeout=600)
+
+
+def _state(url: str, run_id: str) -> str:
+    with open_ledger(url) as ledger:
+        found = stored_events.find(ledger.database, "default", run_id)
+    assert found is not None
+    return found.state
+
+
+def test_a_run_that_cannot_be_graded_by_a_fault_of_ours_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        assert api.post("/runs/live", head_of(run())).status_code == 201
+
+        def fault(*_arguments: object, **_more: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(evaluating, "make", fault)
+        assert api.post("/runs/r-1/events", {"event": "workflow_end", "run": end_of(run())}).status_code == 500
+        found = stored_events.find(api.services.ledger.database, "default", "r-1")
+        assert found is not None
+        assert found.state == stored_events.FAILED
+        assert "event: error" in api.get("/runs/r-1/events").text

@@ -81,14 +81,18 @@ class Worker:
         self.answered += 1
         return reply
 
+    def kill(self) -> None:
+        """Kill the whole session; whoever waits for an answer gets Died. In a fork, nothing."""
+        if self._owner == os.getpid() and self._process.poll() is None:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                self._process.kill()
+
     def end(self) -> None:
         """Kill the whole session and wait for it; in a fork, only let go of the pipes."""
         if self._owner == os.getpid():
-            if self._process.poll() is None:
-                try:
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    self._process.kill()
+            self.kill()
             self._process.wait()
         else:
             self._process.returncode = 0  # not a child of this process: there is nothing to wait for

@@ -52,6 +52,10 @@ class NotPlain(Exception):
     """A schema needs a process of its own, in a place where nobody may wait for one."""
 
 
+class Ending(Exception):
+    """The process that asks ends: the matter is neither decided nor undetermined, and whoever comes next takes it up."""
+
+
 _KEPT = Verdict(True, "the outputs keep their schema")
 _CHEAP_ONLY: ContextVar[bool] = ContextVar("cheap_only", default=False)
 
@@ -170,11 +174,15 @@ class _Processes(threading.local):
         try:
             return self._once(data)
         except Died as death:
+            if _over.is_set():
+                raise Ending from None
             if death.code in _OWN_DOING:
                 return _ended(death)
         try:
             return self._once(data)
         except Died as death:
+            if _over.is_set():
+                raise Ending from None
             return _ended(death)
 
     def _once(self, data: bytes) -> Checked:
@@ -184,6 +192,8 @@ class _Processes(threading.local):
             worker = self.worker = Worker("assay.records.schema_worker", _PACKAGES)
             with _lock:
                 _started.add(worker)
+            if _over.is_set():
+                raise Ending
         try:
             return decode_answer(worker.ask(data))
         except BaseException:
@@ -210,6 +220,8 @@ def _ended(death: Died) -> Checked:
 _processes = _Processes()
 _started: set[Worker] = set()
 _lock = threading.Lock()
+_over = threading.Event()
+"""Set when this process ends."""
 
 
 def _asked(question: Question) -> Checked:
@@ -220,6 +232,13 @@ def _asked(question: Question) -> Checked:
 
 @atexit.register
 def end_processes() -> None:
-    """End the processes of all threads."""
-    while _started:
-        _started.pop().end()
+    """End the processes of all threads, and start no other: what they were asked raises Ending."""
+    _over.set()
+    with _lock:
+        for worker in _started:
+            worker.kill()
+
+
+def begin() -> None:
+    """Start processes again: for a server that begins where another one ended, in one process."""
+    _over.clear()

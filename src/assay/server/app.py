@@ -20,7 +20,6 @@ from fastapi import FastAPI
 
 from assay import __version__
 from assay.server import pages, problems
-from assay.server.evaluating import take_up
 from assay.server.executing import Executor
 from assay.server.guard import Guard
 from assay.server.jobs import Worker
@@ -59,7 +58,6 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
         worker.start()
         executor.start()
         restore = _hear_the_end(services)
-        await take_up(services)
         services.log.write("started", version=__version__, ledger=services.ledger.where)
         try:
             yield
@@ -118,6 +116,7 @@ class Server(FastAPI):
 def stop(services: Services) -> None:
     """The end begins: not ready any more, and no stream holds the server up."""
     services.stopping = True
+    services.close()
     services.hub.close()
     if services.side is not None:
         services.side.hurry(services.settings.shutdown_s / 4)

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files import Document, parse_json
+from assay.records.contract import Ending, NotPlain
 from assay.server import events
-from assay.server.grading import kept, make, result
+from assay.server.grading import Made, kept, make, result
 from assay.server.problems import Problem
 from assay.store import events as stored_events
 from assay.store.databases import is_away
 from assay.store.serving import now_text
 
 if TYPE_CHECKING:
+    from assay.pipeline import Grader
     from assay.server.state import Services
     from assay.server.streams import Key
     from assay.store.databases import Database
@@ -55,6 +57,16 @@ def problem_events(run_id: str, error: AssayError) -> list[Event]:
     return [("error", events.event("error", run_id, now_text(), events.error_fields(error)))]
 
 
+def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
+    """The grade. An error of ours is said as one: a run that cannot be graded is not tried for ever."""
+    try:
+        return make(Document(tree, "run"), grader, author=author)
+    except (AssayError, NotPlain, Ending):
+        raise
+    except Exception as error:
+        raise AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.") from error
+
+
 async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:
     """Grade and store a run that has ended. Its watchers get `evaluation_start`, then `evaluation_complete` or `error`."""
     database = services.ledger.database
@@ -72,7 +84,7 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
 
     try:
         grader = services.grader(project)
-        made = make(Document(tree, "run"), grader, author=live.author)
+        made = await services.at_once(project, lambda: _graded(tree, grader, live.author))
         begun = events.begin_fields(made.payload)
         last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
         if not last or last[-1].kind != "evaluation_start":  # a server that died may have said it
@@ -96,11 +108,18 @@ async def take_up(services: Services, *, since: frozenset[Key] | None = None) ->
     Another server may be at work on one of these: it comes to the same record, and each event is said once.
     """
     waiting = frozenset(await asyncio.to_thread(stored_events.waiting, services.ledger.database))
-    for project, key in sorted(waiting if since is None else waiting & since):
-        try:
-            await evaluate(services, project, key)
-        except (AssayError, Problem) as error:
-            services.log.write("take_up", level="warning", run=key, message=str(error))
-        except Exception as error:  # one run that we cannot grade must not keep the server from starting
-            services.log.fault("take_up", error, run=key)
+    keys = sorted(waiting if since is None else waiting & since)
+
+    async def of_project(project: str) -> None:
+        for _, key in (one for one in keys if one[0] == project):
+            if services.stopping:
+                return
+            try:
+                await evaluate(services, project, key)
+            except (AssayError, Problem) as error:
+                services.log.write("take_up", level="warning", run=key, message=str(error))
+            except Exception as error:  # one run that we cannot grade must not keep the others from it
+                services.log.fault("take_up", error, run=key)
+
+    await asyncio.gather(*map(of_project, {project for project, _ in keys}))  # no project waits for another's
     return waiting

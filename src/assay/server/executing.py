@@ -295,7 +295,7 @@ class Work:
 
     async def _graded(self, batch: Sequence[Over]) -> None:
         services, project = self._services, self._execution.project
-        made = await asyncio.to_thread(self._made, batch)
+        made = await services.in_turn(project, lambda: self._made(batch))
         there = iter(await services.writer.put(project, [draft for one in made for draft in one.drafts]))
         told = []
         for over, one in zip(batch, made, strict=True):

@@ -120,7 +120,8 @@ class Gatherer:
                 lost = f"{due.refused} of its spans could not be read, and no other tells of a run"
                 await self._close(due, state=stored.FAILED if due.refused else stored.EMPTY, reason=lost if due.refused else "there is no run in it")
                 return
-            made = make(Document(run, f"trace {due.trace_id}"), services.grader(due.project), author=due.author)
+            document, grader = Document(run, f"trace {due.trace_id}"), services.grader(due.project)
+            made = await services.at_once(due.project, lambda: make(document, grader, author=due.author))
             found = await services.writer.put(due.project, made.posted.drafts)
         except AssayError as error:
             if is_away(error):

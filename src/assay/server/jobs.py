@@ -7,20 +7,25 @@ when it has been silent for a minute. A grade that comes out the same is the sam
 from __future__ import annotations
 
 import asyncio
-import time
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.files import Document
+from assay.records.contract import Ending
 from assay.server.evaluating import take_up
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
+from assay.server.problems import Problem
 from assay.store import jobs as stored_jobs
 from assay.store.databases import is_away
 from assay.store.drafts import Link
 from assay.store.listing import grades_of, runs_behind
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from assay.server.state import Services
     from assay.server.streams import Key
     from assay.store.drafts import Draft, Item
@@ -39,27 +44,32 @@ class Worker:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._owner = own_name()
-        self._waiting: frozenset[Key] = frozenset()
-        self._looked = time.monotonic()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._ending = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to look for jobs."""
-        self._task = asyncio.create_task(self._run())
+        """Begin to look for jobs, and for runs that a dead server left."""
+        self._tasks = [asyncio.create_task(self._run()), asyncio.create_task(self._take_up())]
 
     async def close(self) -> None:
         """Finish the page at hand and give the job back."""
         self._ending.set()
-        if self._task is not None:
-            await self._task
+        await asyncio.gather(*self._tasks)
+
+    async def _take_up(self) -> None:
+        """All that waits when the server starts, then what is found waiting twice. The server answers meanwhile."""
+        waiting: frozenset[Key] | None = None
+        while not self._ending.is_set():
+            try:
+                waiting = await take_up(self._services, since=waiting)
+            except Exception as error:  # as below
+                self._services.log.fault("take_up", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), LOOK_S)
 
     async def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                if time.monotonic() - self._looked > LOOK_S:
-                    self._looked = time.monotonic()
-                    self._waiting = await take_up(self._services, since=self._waiting)
                 job = await asyncio.to_thread(stored_jobs.claim, self._services.ledger.database, self._owner, is_dead=is_dead)
                 if job is not None:
                     await self._work(job)
@@ -84,7 +94,9 @@ class Worker:
                     services.ledger.find, kind, job.asked.get("filters") or {}, project=job.project, after=progress["cursor"], limit=PAGE
                 )
                 then = dict(progress)
-                drafts = await asyncio.to_thread(self._again, job, page.items, then)
+                drafts = await self._beating(job, progress, services.in_turn(job.project, partial(self._again, job, page.items, then)))
+                if drafts is None:
+                    return
                 if drafts:
                     await services.writer.put(job.project, drafts)
                 then["cursor"] = page.items[-1].seq if page.items else then["cursor"]
@@ -95,12 +107,23 @@ class Worker:
                 if over or not ours:
                     services.log.write("job", job=job.id, state=state if ours else "lost", **{key: progress[key] for key in ("seen", "written", "unchanged")})
                     return
+        except Problem:  # the server ends
+            await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
         except AssayError as error:
             if is_away(error):  # back into the queue, as far as it was; where even that fails, this owner claims it again
                 await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.QUEUED)
                 raise
             progress["faults"] = [*progress["faults"], {"where": error.where, "code": error.code, "message": error.message}][-MAX_FAULTS:]
             await asyncio.to_thread(stored_jobs.report, database, job, self._owner, progress, state=stored_jobs.FAILED)
+
+    async def _beating(self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]) -> list[Draft] | None:
+        """A page, with a beat now and then: one that takes long must not look dead, or two servers would take it from each other for ever. None: lost."""
+        task = asyncio.ensure_future(work)
+        while not (await asyncio.wait({task}, timeout=stored_jobs.STALE_S / 4))[0]:
+            if not await asyncio.to_thread(stored_jobs.report, self._services.ledger.database, job, self._owner, progress):
+                task.cancel()
+                return None
+        return task.result()
 
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """What a page comes to now; only what differs from before is written."""
@@ -123,9 +146,12 @@ class Worker:
                     made = make(Document(item.tree(), item.digest), grader, author=job.author, reason=why, links=links)
                 else:
                     made = make_again(item, behind.get(item.digest), grader, author=job.author, reason=why, links=links)
-            except AssayError as error:
+            except Ending:
+                raise
+            except Exception as error:  # also one of ours: what cannot be graded is said, and the job goes on
+                known_error = error if isinstance(error, AssayError) else AssayError("ERR-001", f"a fault of ours: {type(error).__name__}: {error}.")
                 if len(progress["faults"]) < MAX_FAULTS:
-                    progress["faults"] = [*progress["faults"], {"where": item.digest, "code": error.code, "message": error.message}]
+                    progress["faults"] = [*progress["faults"], {"where": item.digest, "code": known_error.code, "message": known_error.message}]
                 continue
             if any(one.digest == made.grade for one in known):
                 progress["unchanged"] += 1

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import AssayError, ShelfError
 from assay.files import read_json
 from assay.jobs import basis_of
 from assay.judging.card import check_card
 from assay.library.shelf import Shelf
+from assay.records.contract import Ending, NotPlain, begin, cheap_only, end_processes
 from assay.reports.exporting import configured
 from assay.server.auth import Gatekeeper
 from assay.server.grading import BasedGrader, Kept, kept, make, read_body
@@ -28,11 +31,17 @@ from assay.store.ledger import Ledger, open_ledger
 from assay.store.writing import moment_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from assay.server.settings import Settings
+
+R = TypeVar("R")
 
 MAX_GRADERS = 64
 LARGE = 1024 * 1024
 """Bodies above this are not graded beside, where every other would wait for them, but in a thread of this process."""
+GRADING_THREADS = 4
+"""Projects whose evidence is graded in threads at once. All else that a server does in threads has others, and never waits for these."""
 CARDS_S = 10.0
 """How long a grader may know a project's cards of judges without looking again."""
 
@@ -41,6 +50,7 @@ class Services:
     """Everything that answers a request."""
 
     def __init__(self, settings: Settings, *, log: Log | None = None) -> None:
+        begin()
         self.settings = settings
         self.log = log or Log(requests=settings.log_requests)
         self.metrics = Metrics(settings.shared)
@@ -56,6 +66,8 @@ class Services:
         self.side: Side | None = None
         """The processes beside this one, where there are any."""
         self.stopping = False
+        self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
 
     def grader(self, project: str, *, policy: str | None = None, profile: str | None = None, rubric: str | None = None) -> BasedGrader:
@@ -83,6 +95,26 @@ class Services:
         self._graders[key] = (made, until)
         return made
 
+    async def at_once(self, project: str, work: Callable[[], R]) -> R:
+        """Grade at once; in turn where a JSON Schema has no cheap bound and others would wait for it."""
+        try:
+            with cheap_only():
+                return work()
+        except NotPlain:
+            return await self.in_turn(project, work)
+
+    async def in_turn(self, project: str, work: Callable[[], R]) -> R:
+        """Grade in a thread, one piece of work at a time for each project: evidence that takes its whole budget keeps no other project waiting."""
+        try:
+            async with self._turns[project]:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except Ending:
+            raise Problem(503, "the server ends.", fix="Try again.", headers={"Retry-After": "1"}) from None
+
+    def close(self) -> None:
+        """End the processes that evaluate schemas: what waits for one is neither stored nor said to have failed."""
+        end_processes()
+
     async def beside(self, project: str, body: bytes, grader: BasedGrader, author: str) -> Kept | None:
         """A body with one run, graded and stored beside this process; None where this one must do it, also because something is wrong with the body."""
         if self.side is None or grader.names is None or not body.startswith(b"{") or len(body) > LARGE:
@@ -95,7 +127,7 @@ class Services:
     async def _again(self, project: str, body: bytes, grader: BasedGrader, author: str, lost: Lost) -> Kept | None:
         """A body that the processes took with them when they ended. If its grade was stored, nobody was told of it: so it is told of as if it were new."""
         try:
-            made = make(read_body(body), grader, author=author).posted
+            made = (await self.at_once(project, lambda: make(read_body(body), grader, author=author))).posted
         except Exception:  # the route does the same again, and says what is wrong
             return None
         found = kept(made, await self.writer.put(project, made.drafts))

@@ -186,7 +186,7 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
         raise finding.absent("item that can be tried on a run", name)
     data = sent.get("run", "").replace("\r\n", "\n")
     try:
-        tried = await asyncio.to_thread(_tried, services, principal.project, entry, data)
+        tried = await services.in_turn(principal.project, lambda: _tried(services, principal.project, entry, data))
         status = 200
     except AssayError as error:
         tried, status = _wrong(error), 422

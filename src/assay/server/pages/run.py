@@ -103,7 +103,8 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     found = await asyncio.to_thread(found_run, services, principal.project, run_id)
     if found.grade is None:
         raise Problem(404, "this run has no grade that could be made again.", where=run_id[:100])
-    said = await asyncio.to_thread(_replayed, services, principal.project, found.grade)
+    grade = found.grade
+    said = await services.in_turn(principal.project, lambda: _replayed(services, principal.project, grade))
     return await asyncio.to_thread(_page, request, services, principal.project, found, said)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,7 +87,7 @@ async def post_decision(request: Request) -> Response:
     terms = Terms(bool(asked.get("allow_unpaired")), _texts(asked, "quarantine"), looks, _texts(asked, "slices"))
     if not set(terms.slices) <= set(_SLICES):
         raise Problem(422, f"slices are by {', '.join(_SLICES)}.", where="slices")
-    document, drafts = await asyncio.to_thread(_decided, services, principal.project, principal.author, asked, terms)
+    document, drafts = await services.in_turn(principal.project, lambda: _decided(services, principal.project, principal.author, asked, terms))
     stored = await _put(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document['outcome']}")
     address = f"/api/v1/decisions/{stored.digest}"
@@ -195,7 +194,7 @@ async def post_baseline(request: Request) -> Response:
     principal = await admit(request, "write")
     known: dict[str, type | tuple[type, ...]] = {"name": str, "evidence": (list, dict), "grading_policy": str, "profile": str}
     asked = bodies.fields(await bodies.tree(request, services.settings), known, required=("name", "evidence"))
-    record, drafts = await asyncio.to_thread(_kept, services, principal.project, principal.author, asked)
+    record, drafts = await services.in_turn(principal.project, lambda: _kept(services, principal.project, principal.author, asked))
     stored = await _put(services, principal.project, drafts)
     address = f"/api/v1/baselines/{stored.digest}"
     found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "baseline": record}

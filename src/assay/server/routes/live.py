@@ -67,7 +67,8 @@ async def start_live(request: Request) -> Response:
     missing = [name for name in run.required_inputs or () if (run.inputs or {}).get(name) is None]
     if missing:
         raise misfit([f"missing: {name}" for name in missing])
-    services.grader(principal.project).scorecard(run)  # a family that no profile serves is said now, not at the end
+    grader = services.grader(principal.project)
+    await services.at_once(principal.project, lambda: grader.scorecard(run))  # a family that no profile serves is said now, not at the end
     key = index_key(run.run_id)
     first: list[Event] = [("workflow_start", events.event("workflow_start", run.run_id, run.started_at or now_text(), events.start_fields(run)))]
     head, author = bodies.encode(tree), principal.author

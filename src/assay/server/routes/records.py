@@ -96,7 +96,7 @@ async def grade_an_exam(request: Request) -> Response:
         made = exam_document(grade_exam(exam, answers.found, marking), rules, unknown=answers.unknown, faults=answers.faults)
         return made, exam_drafts(made, exam, answers.found.values(), author=principal.author)
 
-    document, drafts = await asyncio.to_thread(work)
+    document, drafts = await services.in_turn(principal.project, work)
     stored = (await services.writer.put(principal.project, drafts))[-1]
     address = f"/api/v1/exams/{stored.digest}"
     found = {"digest": stored.digest, "seq": stored.seq, "new": stored.new, "location": address, "result": document}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -100,7 +101,8 @@ async def post_one(
     request: Request, services: Services, principal: Principal, grader: Grader, tree: Any, *, kind: str, address: str, large: bool = False
 ) -> Response:
     """Grade and store one document of a kind; a large one in a thread, so that others are answered meanwhile."""
-    made = (await asyncio.to_thread(_made, tree, grader, principal, kind) if large else _made(tree, grader, principal, kind)).posted
+    compute = services.in_turn if large else services.at_once
+    made = (await compute(principal.project, lambda: _made(tree, grader, principal, kind))).posted
     return _answer(request, services, kept(made, await services.writer.put(principal.project, made.drafts)), address=address)
 
 
@@ -127,7 +129,7 @@ async def _list(request: Request, services: Services, principal: Principal, grad
     made, faults = [], []
     for index, tree in enumerate(trees):
         try:
-            made.append(_made(tree, grader, principal, "assay.run/1", at=f"[{index}]"))
+            made.append(await services.at_once(principal.project, partial(_made, tree, grader, principal, "assay.run/1", at=f"[{index}]")))
         except (AssayError, Problem) as error:
             faults.append((index, error if isinstance(error, Problem) else problem_of(error)))
         if index % 32 == 31:
@@ -176,7 +178,7 @@ async def _lines(request: Request, services: Services, principal: Principal) -> 
                 return
             if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
                 raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
-            block.append((number, make(parsed, grader, author=principal.author)))
+            block.append((number, await services.at_once(principal.project, lambda: make(parsed, grader, author=principal.author))))
         except AssayError as error:
             problem = problem_of(error)
             faults.extend(dict(fault) for fault in problem.faults or [{"line": number, "message": problem.detail, "code": problem.code}])
