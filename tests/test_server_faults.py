@@ -696,7 +696,7 @@ def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_afte
 
 
 def _quietly(server: Process, path: str, body: Any) -> None:
-    with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # the server is killed
+    with contextlib.suppress(Exception):  # the server is killed, and whoever started it may be gone
         server.call("POST", path, body, timeout=600)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,7 +54,6 @@ def _grade(argv: list[str]) -> int:
     add_exporter(made)
     made.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count() or 1, help="worker processes for large .jsonl files (default: one per core)")
     options = made.parse_args(argv)
-    signal.signal(signal.SIGTERM, interrupt)
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     return grade_files(options)
@@ -213,11 +211,6 @@ class _Summary(NamedTuple):
                 target.write(page + b"\n")
         except OSError as error:
             raise UsageError("FIL-008", f"the step summary cannot be written: {error.strerror}.", where=self.target) from None
-
-
-def interrupt(_number: int, _frame: Any) -> None:
-    """A polite end takes the temporary files along."""
-    raise KeyboardInterrupt
 
 
 def _spool(options: argparse.Namespace) -> Any:

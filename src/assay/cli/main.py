@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from assay import __version__
@@ -73,13 +72,11 @@ def run(argv: list[str]) -> int:
         code: int = module.run(verb, argv[1:])
         sys.stdout.flush()
         return code
+    except SystemExit as ended:  # the parser has printed its help
+        return ended.code if isinstance(ended.code, int) else ExitCode.PASSED
     except AssayError as error:
         _complain(error, as_json=as_json)
         return error.exit_code
-    except BrokenPipeError:
-        # the reader went away; nothing that was decided can be told any more, so this is no pass
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as a shell says it of a program that SIGPIPE ended
     except KeyboardInterrupt:
         # the verbs that write one file after the other cannot say that there is none yet
         left = {
@@ -87,8 +84,11 @@ def run(argv: list[str]) -> int:
             "judge": "what was answered is in the journal and is not asked again",
             **dict.fromkeys(("schema", "exam"), "every file that was written is whole, the rest was not begun"),
         }.get(verb, "nothing was written")
-        sys.stderr.write(f"\nassay: interrupted; {left}.\n")
-        return 130
+        from assay.cli.process import INTERRUPTED, end_children, tell
+
+        tell(left)
+        end_children()
+        return INTERRUPTED
     except RecursionError:
         _complain(AssayError("FIL-004", "the input nests too deep."), as_json=as_json)
         return ExitCode.MALFORMED

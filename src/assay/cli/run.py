@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.grade import Grading, add_exporter, interrupt
+from assay.cli.grade import Grading, add_exporter
 from assay.cli.ledger import add_store
 from assay.cli.progress import Progress
 from assay.cli.stream import Piece
@@ -46,7 +45,6 @@ def run(verb: str, argv: list[str]) -> int:
     """Run the verb."""
     made = _parser(verb)
     options = made.parse_args(argv)
-    signal.signal(signal.SIGTERM, interrupt)
     _asked_again(options)
     sinks = opt.outputs(options)
     from assay.running.compatibility import prepare

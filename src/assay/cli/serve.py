@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -140,6 +141,7 @@ def serve(settings: Settings, *, port: int, workers: int) -> int:
     own = f"http://{settings.host}:{port}"
     sys.stderr.write(f"assay: serving {where}, {workers} worker{'s' if workers != 1 else ''}: pages on {own}/, the API on {own}/api/v1\n")
     sys.stderr.flush()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the web server has its own way to end, and finishes what it has accepted
     with sharing(settings, workers=workers) as given:
         to_environment(given)
         uvicorn.run(

@@ -1,0 +1,164 @@
+"""The command as a process: its standard streams, and how a signal ends it.
+
+Streams never turn a failure into anything else: a gate that rejects exits 1 whatever became of its output. A pass that standard output did not take, because
+the disk is full or the reader went away, was not delivered and is no exit 0. A stream that was closed from the start was not asked to take anything.
+SIGTERM and Ctrl-C interrupt the work, which cleans up after itself. What has not ended a moment later, because a thread or native code keeps it, is ended with
+every process that it started.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from assay.errors import ExitCode
+
+INTERRUPTED = 130
+PIPE = 141
+"""As a shell says it of a program that SIGPIPE ended."""
+GRACE_S = 1.2
+"""Seconds for the work to clean up after itself."""
+
+
+class _Stream(io.RawIOBase):
+    """A file descriptor to write to that never fails, and remembers that it did."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self.fault: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        if self.fault is not None:
+            return len(data)
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            select.select([], [self._descriptor], [])
+            return 0
+        except OSError as error:
+            self.fault = error
+            return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+
+class Streams:
+    """Standard input, output and error, made safe to use."""
+
+    def __init__(self) -> None:
+        for number in range(3):  # else the next file that is opened would be taken for a stream that is closed
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)
+        if sys.stdin is None:
+            sys.stdin = open(0, closefd=False)  # noqa: SIM115  # for as long as the process lives
+        self._out, self._err = _Stream(1), _Stream(2)
+        sys.stdout = _text(self._out, like=sys.stdout, line_buffering=self._out.isatty())
+        sys.stderr = _text(self._err, like=sys.stderr, line_buffering=True)
+
+    def code(self, code: int) -> int:
+        """The exit code of a command whose result has this one."""
+        sys.stdout.flush()
+        fault = self._out.fault
+        if fault is None:
+            return code
+        if fault.errno == errno.EPIPE:
+            return code or PIPE
+        sys.stderr.write(f"assay: standard output: cannot be written: {os.strerror(fault.errno or 0)}. Make room, or write to a file with -o. [FIL-008]\n")
+        return code or ExitCode.MISUSE
+
+
+def _text(raw: _Stream, *, like: Any, line_buffering: bool) -> io.TextIOWrapper:
+    encoding = getattr(like, "encoding", None) or "utf-8"
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors="replace", line_buffering=line_buffering)
+
+
+# --- signals --------------------------------------------------------------------------------------------------------------------------------
+
+
+def hear_signals() -> None:
+    """Interrupt the work on SIGTERM as on Ctrl-C, and end the process where that does not."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # written to at once, also while the main thread is in native code
+    threading.Thread(target=_watch, args=(reading,), daemon=True, name="assay-signals").start()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _watch(reading: int) -> None:
+    owner = os.getpid()
+    while signals := os.read(reading, 64):
+        if {signal.SIGINT, signal.SIGTERM} & set(signals) and os.getpid() == owner and _is_ours():
+            time.sleep(GRACE_S)
+            if not _told.is_set():
+                tell("")
+            end_children()
+            os._exit(INTERRUPTED)
+
+
+def _is_ours() -> bool:
+    """Whether a signal interrupts the work. A server has its own way to end, and finishes what it has accepted."""
+    return signal.getsignal(signal.SIGTERM) is _interrupt
+
+
+_told = threading.Event()
+
+
+def tell(left: str) -> None:
+    """Say once that the command was interrupted, and what is left of its work."""
+    _told.set()
+    text = f"\nassay: interrupted{f'; {left}' if left else ''}.\n"
+    try:
+        os.write(2, text.encode())
+    except OSError:
+        return
+
+
+def end_children() -> None:
+    """Kill every process that this one started, and those that they did."""
+    for pid in _descendants(os.getpid()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def _descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    try:
+        names = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+    for name in names:
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stream:
+                children.setdefault(int(stream.read().rsplit(b")", 1)[1].split()[1]), []).append(name)
+        except (OSError, ValueError, IndexError):
+            continue
+    found, left = [], [pid]
+    while left:
+        below = children.get(left.pop(), [])
+        found += below
+        left += below
+    return found
