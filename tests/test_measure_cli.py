@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.params import ACCEPTED
+
 
 def _lines(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -229,3 +232,48 @@ def test_a_measure_does_not_write_over_the_file_that_it_reads(assay: Any, tmp_pa
     assert done.code == 2
     assert "is read and would be overwritten" in done.err
     assert "actual" in path.read_text()
+
+
+HEAD = "profile: found\nversion: 1\ntitle: One measure alone\nfamily: found\ngates: []\ncriteria:\n"
+IMPOSSIBLE: list[tuple[str, str, str]] = [
+    ("retrieval_precision", "{k: 0}", "whole number from 1"),
+    ("retrieval_precision", "{k: ten}", "whole number from 1"),
+    ("retrieval_ndcg", "{k: true}", "whole number from 1"),
+    ("retrieval_recall", "{relevant: 3}", "name in `expected`"),
+    ("trajectory_match", "{mode: strikt}", "Did you mean 'strict'"),
+    ("trajectory_match", "{over: everything}", "one of names, arguments"),
+    ("tool_call_validity", "{closed: 1}", "true or false"),
+    ("contains_expected", "{match: regex}", "one of substring, word, exact"),
+    ("exact_match", "{steps: nfc}", "a list of nfc"),
+    ("exact_match", "{steps: [nfc, upper]}", "a list of nfc"),
+    ("exact_match", "{output: 7}", "name of an output"),
+    ("numeric_close", "{absolute: -1}", "number from 0"),
+    ("numeric_close", "{relative: .nan}", "number from 0"),
+    ("lexical_support", "{threshold: 2}", "number from 0 to 1"),
+    ("lexical_support", "{threshold: high}", "number from 0 to 1"),
+    ("severity_weighted_support", "{weights: {grave: 1}}", "numbers from 0 to 1 for some of"),
+    ("severity_weighted_support", "{weights: {high: 7}}", "numbers from 0 to 1 for some of"),
+    ("severity_weighted_support", "{weights: 1}", "numbers from 0 to 1 for some of"),
+    ("word_budget", "{words: 0}", "whole number from 1"),
+    ("word_budget", "{output: answer}", "needs the parameter 'words'"),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "words"), IMPOSSIBLE)
+def test_an_impossible_parameter_of_a_measure_is_a_fault_of_the_profile_with_its_line(assay: Any, tmp_path: Path, name: str, params: str, words: str) -> None:
+    criterion = f"  - id: one\n    label: One\n    weight: 1\n    layer: 1\n    formula: {MEASURES[name].formula}\n    measure: {name}\n"
+    (tmp_path / "found.yaml").write_text(f"{HEAD}{criterion}    measure_params: {params}\n    role: correctness\n")
+    checked = assay("library", "check", "found.yaml")
+    assert checked.code != 0
+    said = checked.out + checked.err
+    assert words in said
+    assert "line 13" in said, said
+    (tmp_path / "card.json").write_text("{}")
+    assert assay("grade", "card.json", "--profile", "found.yaml").code == 3
+
+
+def test_every_parameter_of_every_measure_says_what_it_accepts() -> None:
+    for name in MEASURES:
+        for param, default in MEASURES[name].params.items():
+            assert param in ACCEPTED, (name, param)
+            assert default is None or ACCEPTED[param].holds(default), (name, param)

@@ -22,6 +22,7 @@ from assay.scoring.gate import Gate
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
+from assay.scoring.metrics.params import param_faults
 from assay.scoring.shape import Faults, read_shelf_record
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ def load_profile(document: Document) -> Profile:
             faults.add((*at, "measure"), f"no measure is named '{item.measure}'.{MEASURES.near(item.measure)}")
         elif measure is not None and measure.formula != item.formula:
             faults.add((*at, "formula"), f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.")
-        for name in item.measure_params:
-            known = dict(measure.params) if measure is not None else {}
-            if name not in known:
-                faults.add((*at, "measure_params", name), f"the measure '{item.measure}' has no parameter '{name}'.{near_miss(name, known)}")
+        for found_fault in param_faults(measure, item.measure_params) if measure is not None else ():
+            faults.add((*at, "measure_params", *([] if found_fault.name is None else [found_fault.name])), found_fault.message)
+        if measure is None and item.measure_params:
+            faults.add((*at, "measure_params"), "there is no measure that takes them.", "Name one under `measure`, or remove them.")
         for key, floor in (("critical_floor", item.critical_floor), ("floor_override", item.floor_override and item.floor_override.value)):
             if floor is not None:
                 try:

@@ -198,7 +198,7 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | U
     if not wanted or not all(isinstance(item, str) for item in wanted):
         return Undetermined("what is expected must be a text or a list of texts")
     match = params.get("match", "substring")
-    compare = _COMPARE.get(match) if isinstance(match, str) else None
+    compare = COMPARE.get(match) if isinstance(match, str) else None
     if compare is None:
         return Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
     steps = params.get("steps", ())
@@ -211,7 +211,8 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | U
     return all(compare(actual, item, steps=steps) for item in wanted)
 
 
-_COMPARE: dict[str, Callable[..., bool]] = {"substring": has_substring, "word": has_word, "exact": is_exact}
+COMPARE: dict[str, Callable[..., bool]] = {"substring": has_substring, "word": has_word, "exact": is_exact}
+"""What `match` may be."""
 
 
 def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool | Undetermined:
