@@ -7,12 +7,17 @@ import sys
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    from assay.cli.main import run
-    from assay.cli.process import Streams, hear_signals
+    from assay.cli.process import INTERRUPTED, Streams, hear_signals, tell
 
-    streams = Streams()
-    hear_signals()
-    return streams.code(run(sys.argv[1:]))
+    try:
+        streams = Streams()
+        hear_signals()
+        from assay.cli.main import run
+
+        return streams.code(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # before the verb began or after it ended
+        tell("")
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

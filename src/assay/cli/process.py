@@ -102,8 +102,12 @@ def hear_signals() -> None:
         signal.signal(signal.SIGTERM, _interrupt)
 
 
-def _interrupt(_number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt
+def _interrupt(_number: int, frame: Any) -> None:
+    """What Ctrl-C does at this moment: an event loop cancels its work in order."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # ignored, as for a command in the background
+        raise KeyboardInterrupt
+    handler(signal.SIGINT, frame)
 
 
 def _watch(reading: int) -> None:
