@@ -119,7 +119,7 @@ def stop(services: Services) -> None:
     services.close()
     services.hub.close()
     if services.side is not None:
-        services.side.hurry(services.settings.shutdown_s / 4)
+        services.side.hurry(services.settings.shutdown_s * 0.75)
 
 
 def _hear_the_end(services: Services) -> Any:

@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often a stream looks for events that another process stored."""
     token_cache_s: float = 2.0
     """How long a revoked token may still be taken for good by a worker that has just seen it."""
-    shutdown_s: float = 1.5
+    shutdown_s: float = 2.0
     patience_s: float = 10.0
     """How long a request waits for a database that is locked or away."""
     otlp_grace_s: float = 6.0
