@@ -29,6 +29,7 @@ from assay.flowmcp.entry import EXTENDED_FORM, TRIGGERS, published_schema, schem
 from assay.flowmcp.gate import GateResult, namespace_gate, schema_gate
 from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
 from assay.flowmcp.intake import check_open, import_one, record_scores
+from assay.flowmcp.manifest import manifest_name, snapshot_of
 from assay.flowmcp.policy import SchemaRules
 from assay.flowmcp.record import Trigger, record
 from assay.flowmcp.regrade import Outcome, regrade
@@ -1085,6 +1086,22 @@ def test_the_newest_version_is_the_newest_by_its_time_and_not_by_its_name() -> N
     older_forms = ["s--2026-05-01T15-34Z--00000000.mjs", "s--2026-05-01T15-34-01.250Z--00000000.mjs", "s--2026-05-01T15-34-01Z--00000000.mjs"]
     assert names.latest(older_forms, "s") == older_forms[1]
     assert names.latest(["a.json", "ab--2026-05-01T00-00-00Z.json"], "a") is None
+
+
+@pytest.mark.req("F-089", "X-21")
+def test_a_file_name_is_read_from_its_end_because_a_name_may_hold_two_hyphens(tmp_path: Path) -> None:
+    inner = "a--2026-01-01T00-00-00Z--00000000"
+    for name, moment in (("a", "2026-05-01T00-00-00Z"), ("a--b", "2026-06-01T00-00-00Z"), (inner, "2026-07-01T00-00-00Z"), ("a--b--c", "2026-08-01T00-00-00Z")):
+        file = names.primitive_file(name, moment, "93baef35", "mjs")
+        (tmp_path / file).write_text("")
+        assert names.stamp(names.file_stamp(file) or START) == moment
+        assert manifest_name(file) == f"_manifest--{moment}--93baef35.json"
+    for name in ("a", "a--b", inner, "a--b--c"):
+        found = snapshot_of(str(tmp_path), name)
+        assert found is not None
+        assert found.file.startswith(f"{name}--2026-0")
+        assert found.file.count("--") == name.count("--") + 2
+    assert snapshot_of(str(tmp_path), "a--c") is None
 
 
 @pytest.mark.req("F-090", "X-22")

@@ -229,7 +229,7 @@ def test_tools_stand_in_the_prompt_as_a_javascript_engine_writes_them(quick: Run
 
 
 @pytest.mark.req("F-131", "F-132")
-@pytest.mark.parametrize(("namespace", "base"), [("mudab", "marine-data"), ("coingecko-com", "search-ohlc")])
+@pytest.mark.parametrize(("namespace", "base"), [("mudab", "marine-data"), ("coingecko-com", "search-ohlc"), ("sea--air", "ocean--heat")])
 def test_a_slug_is_the_schema_id_with_an_underscore_for_its_slash(quick: Run, tmp_path: Path, namespace: str, base: str) -> None:
     put(tmp_path / f"{base}.json", schema(namespace))
     emit(quick, f"{base}.json", "--workdir", "w")
@@ -424,6 +424,13 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a dimension twice": (_scored(ONE, TWO, ONE), "PRO-004"),
     "an unknown dimension": (_scored(ONE, TWO, {**TWO, "dimension": "tosMatch"}), "PRO-004"),
     "no scores": (scores(scores=[]), "PRO-004"),
+    "one dimension not named": (_scored(ONE, {"score": 3.5}), "PRO-004"),
+    "fewer than prompts": (_scored({"score": 4}), "PRO-004"),
+    "more than prompts": (_scored({"score": 4}, {"score": 4}, {"score": 4}), "PRO-004"),
+    "a null dimension": (_scored({**ONE, "dimension": None}, {**TWO, "dimension": None}), "PRO-004"),
+    "n/a where it applies": (scores(first="n/a"), "PRO-003"),
+    "in order and outside": (_scored({"score": 4}, {"score": 5.5}), "PRO-003"),
+    "from the future": (scores(timestamp="2026-05-18T04:00:00Z"), "FMC-013"),
     "scores as an object": (scores(scores={}), "PRO-002"),
     "another schema": (scores("beewatch_frames"), "PRO-005"),
     "no creator": (_without("creator"), "PRO-002"),
@@ -731,6 +738,83 @@ def test_earlier_scores_are_never_used_again(quick: Run, prompts: Path, tmp_path
     score(quick, prompts, command)
     assert len(calls(tmp_path)) == 4
     assert [item["score"] for item in json.loads((prompts.parent / "scores.json").read_bytes())["scores"]] == [3, 3.5]
+
+
+@pytest.mark.req("F-128")
+@pytest.mark.parametrize(("scored", "code"), [("2026-05-18T02:59:59Z", "PRO-006"), ("2026-05-17T23:00:00-04:00", None), ("2026-05-18T03:22:00Z", "FMC-013")])
+def test_scores_from_before_their_prompts_or_from_the_future_are_refused(quick: Run, bees: Path, tmp_path: Path, scored: str, code: str | None) -> None:
+    emit(quick, bees)
+    put(tmp_path / "s.json", scores(timestamp=scored))
+    before = listing(tmp_path)
+    result = consume(quick, bees, "s.json")
+    assert result.code == (3 if code else 0), words(result)
+    if code:
+        assert f"[{code}]" in result.err
+        assert "scored at 2026-05-18T" in result.err
+        assert listing(tmp_path) == before
+
+
+@pytest.mark.req("F-128")
+def test_scores_of_other_prompts_are_refused_also_where_nobody_knows_when_these_were_written(quick: Run, bees: Path, tmp_path: Path) -> None:
+    put(tmp_path / "s.json", scores(promptsSha256="sha256:" + "0" * 64))
+    result = consume(quick, bees, "s.json")
+    assert result.code == 3
+    assert "[PRO-006]" in result.err
+
+
+@pytest.mark.req("F-127")
+def test_scores_in_the_order_of_the_prompts_need_no_dimension(quick: Run, bees: Path, tmp_path: Path) -> None:
+    put(tmp_path / "s.json", _scored({"score": 2, "reasoning": "Vague."}, {"score": 5}))
+    result = consume(quick, bees, "s.json", "--json")
+    assert result.code == 0, words(result)
+    report = json.loads(result.out)["reports"][0]["report"]
+    assert report["dimensions"] == [{"dimension": "whenToUse", "score": 2, "reasoning": "Vague."}, {"dimension": "parameters", "score": 5}]
+    assert report["score"] == 3.5
+    put(tmp_path / "s.json", _scored(TWO, ONE))  # names count for more than places
+    assert json.loads(consume(quick, bees, "s.json", "--json").out)["reports"][0]["report"]["dimensions"] == [TWO, ONE]
+
+
+HIVE_TOOL = {
+    "name": "get_weight", "description": "Returns the newest weight of one hive in grams, as the scale measured it.",
+    "inputSchema": {"type": "object", "properties": {"hive": {"type": "string", "description": "The name of the hive."}}, "required": ["hive"]},
+}  # fmt: skip
+
+
+@pytest.mark.req("F-017", "F-018", "F-021")
+@pytest.mark.parametrize("given", [[TWO], [{"score": 3.5}], [{**ONE, "score": 1.0}, TWO], [{"dimension": "whenToUse", "score": "n/a"}, TWO]])
+def test_when_to_use_does_not_apply_to_a_server_without_instructions(quick: Run, tmp_path: Path, given: list[Any]) -> None:
+    path = put(tmp_path / "bees.json", {"tools": [HIVE_TOOL], "serverInfo": {"name": "bees", "version": "1"}})
+    assert emit(quick, path).code == 0
+    document = json.loads((tmp_path / "proofs/grade-work/bees_tools/prompts.json").read_bytes())
+    assert [prompt["dimension"] for prompt in document["prompts"]] == ["parameters"]
+    put(tmp_path / "s.json", scores("bees_tools", scores=given))
+    result = consume(quick, path, "s.json", "--json", "--data", "tree")
+    assert result.code == 0, words(result)
+    found = json.loads(result.out)["reports"][0]
+    report = found["report"]
+    assert (report["score"], report["grade"], report["validationPassed"]) == (3.5, "B", True)
+    assert report["dimensions"][0] == {
+        "dimension": "whenToUse", "score": "n/a", "naReason": "not-applicable-to-tool-type", "reasoning": "The server gives no instructions.",
+    }  # fmt: skip
+    assert report["reason"].endswith("; whenToUse does not apply: the server gives no instructions")
+    entry = json.loads((tmp_path / found["entry"]).read_bytes())
+    answer = next(one for one in entry["gradings"] if one["questionId"] == "Q-whenToUse")
+    assert (answer["score"], answer["naReason"]) == ("n/a", "not-applicable-to-tool-type")
+    assert quick("schema", "validate", found["entry"]).code == 0
+
+
+def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(quick: Run, tmp_path: Path) -> None:
+    told = put(tmp_path / "told.json", {"tools": [HIVE_TOOL], "serverInfo": {"name": "told", "version": "1"}, "instructions": "Use it to weigh hives."})
+    bare = put(tmp_path / "bare.json", {"tools": [HIVE_TOOL], "serverInfo": {"name": "bare", "version": "1"}})
+    emit(quick, told)
+    emit(quick, bare, "--when-to-use", "for hives")
+    for name, path in (("told", told), ("bare", bare)):
+        document = json.loads((tmp_path / f"proofs/grade-work/{name}_tools/prompts.json").read_bytes())
+        assert [prompt["dimension"] for prompt in document["prompts"]] == ["whenToUse", "parameters"]
+        put(tmp_path / "s.json", scores(f"{name}_tools", scores=[TWO]))
+        assert "no score for 'whenToUse'" in consume(quick, path, "s.json").err
+        put(tmp_path / "s.json", scores(f"{name}_tools"))
+        assert json.loads(consume(quick, path, "s.json", "--json").out)["reports"][0]["report"]["score"] == 3.75
 
 
 @pytest.mark.req("X-25")

@@ -127,6 +127,18 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(assay: Run
     assert assay("schema", "validate", "out/index.json").code == 0
 
 
+@pytest.mark.req("F-089", "X-21")
+def test_names_with_two_hyphens_go_all_the_way_and_are_never_taken_for_one_another(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path, "bee--watch", base="scales--2026-05-01T00-00-00Z--93baef35")
+    grow(quick, tmp_path, "bee", base="scales")
+    for name in ("bee--watch", "bee--watch.scales--2026-05-01T00-00-00Z--93baef35", "bee", "bee.scales"):
+        gate = quick("schema", "gate", name)
+        assert gate.code == 0, words(gate)
+    assert list(status(quick, "bee--watch")["schemas"]) == ["scales--2026-05-01T00-00-00Z--93baef35"]
+    assert list(status(quick, "bee")["schemas"]) == ["scales"]
+    assert quick("schema", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
+
+
 @pytest.mark.req("F-136")
 @pytest.mark.parametrize(("score", "code"), [(5, 0), (3.5, 0), (3.49, 1), (1, 1)])
 def test_only_b_or_better_opens_the_gate(quick: Run, tmp_path: Path, score: float, code: int) -> None:
@@ -700,6 +712,36 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(quick: Run,
     index = json.loads(home(tmp_path, "index.json").read_bytes())
     wrong = quick("schema", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
+
+
+def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path)
+    entry = json.loads(next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes())
+    index = json.loads(home(tmp_path, "index.json").read_bytes())
+    for document, key, kind in ((entry, "gradingId", "grading entry"), (index, "indexVersion", "index")):
+        result = quick("schema", "validate", put(tmp_path / "x.json", {name: value for name, value in document.items() if name != key}))
+        assert (result.code, key in result.out, f"in this {kind}" in result.out) == (1, True, True), words(result)
+
+
+def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_asked(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path)
+    entry = json.loads(next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes())
+    index = json.loads(home(tmp_path, "index.json").read_bytes())
+    for good, bad, rule in ((entry, {**entry, "aggregateGrade": "C"}, "grading-entry"), (index, {**index, "status": "graded"}, "index")):
+        for document, code in ((good, 0), (bad, 1)):
+            path = put(tmp_path / "x.json", document)
+            assert quick("schema", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
+            run = json.loads((tmp_path / "f.sarif").read_bytes())["runs"][0]
+            assert {(item["ruleId"], item["level"]) for item in run["results"]} == ({(rule, "error")} if code else set())
+            assert rule in [item["id"] for item in run["tool"]["driver"]["rules"]]
+            listed = json.loads((tmp_path / "f.json").read_bytes())["findings"]
+            assert {(item["file"], item["rule"]) for item in listed} == ({(str(path), rule)} if code else set())
+            assert quick("schema", "validate", path, "-o", "f.txt").code == 2
+    assert quick("schema", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
+    rules = [item["id"] for item in json.loads((tmp_path / "r.json").read_bytes())["rules"]]
+    assert "not-data" in rules
+    assert [item["id"] for item in json.loads((tmp_path / "r.sarif").read_bytes())["runs"][0]["tool"]["driver"]["rules"]] == rules
+    assert quick("schema", "validate", "--rules", "-o", "r.txt").code == 2
 
 
 # --- selections ---------------------------------------------------------------------------------------------------------------------------

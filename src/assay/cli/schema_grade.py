@@ -20,7 +20,6 @@ from assay.flowmcp.hashing import hash8
 from assay.flowmcp.intake import check_open, import_one, record_scores
 from assay.flowmcp.names import iso, parse_iso, report_name, segment, slug
 from assay.flowmcp.policy import at_least
-from assay.flowmcp.record import SKEW
 from assay.flowmcp.status import letter_status
 from assay.flowmcp.tree import Tree
 
@@ -102,6 +101,7 @@ def _emit(options: argparse.Namespace, sources: inp.Sources, found: Found, rules
             "schemaIdSlug": slug(schema.schema_id),
             "schemaHash": schema.file_sha256,
             "promptsSha256": protocol.prompts_digest(document),
+            "whenToUse": options.when_to_use,
             "scoringProtocol": document["scoringProtocol"],
             "status": "prompts-emitted",
             "phases": {"promptsEmitted": iso(now), "scoresReceived": None, "gradeComputed": None, "reportWritten": None},
@@ -156,13 +156,16 @@ def _consume(
         path = _scores_path(options.consume_scores, schema)
         try:
             state = _state(options.workdir, schema)
+            when_to_use = options.when_to_use or (state.get("whenToUse") if state else None)
             document = protocol.check_scores(
-                read_json(path, lone_surrogates=True).tree, expected_slug=slug(name), where=path, asked=state.get("promptsSha256") if state else None
+                read_json(path, lone_surrogates=True).tree,
+                expected_slug=slug(name),
+                where=path,
+                asked=protocol.prompts_digest(protocol.prompts_document(schema, when_to_use=when_to_use)),
+                dimensions=protocol.dimensions_of(schema, when_to_use=when_to_use),
+                emitted=parse_iso(state["phases"].get("promptsEmitted")) if state else None,
+                now=now,
             )
-            if options.data and (parse_iso(document["timestamp"]) or now) > now + SKEW:
-                raise InputError(
-                    "FMC-013", f"it was scored at {document['timestamp']}, after now ({iso(now)}).", where=path, fix="Set the clock right, or pass --now."
-                )
             if state is not None and state.get("schemaHash") != schema.file_sha256:
                 raise InputError(
                     "PRO-006", "the schema has changed since its prompts were written.", where=path, fix="Write the prompts anew and score them again."
@@ -204,6 +207,7 @@ def _consume(
                 "status": "reported",
                 "phases": phases,
                 "promptsSha256": state.get("promptsSha256") if state else None,
+                "whenToUse": state.get("whenToUse") if state else None,
                 "report": os.path.abspath(path),
             },
         )
@@ -244,7 +248,8 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any] | None:
     if not os.path.exists(path):
         return None
     state = read_json(path).tree
-    if not isinstance(state, dict) or not isinstance(state.get("phases"), dict):
+    phases = state.get("phases") if isinstance(state, dict) else None
+    if not isinstance(phases, dict) or (phases.get("promptsEmitted") is not None and parse_iso(phases["promptsEmitted"]) is None):
         raise InputError("PRO-002", "is no state of a grading.", where=path, fix="Write the prompts anew.")
     return state
 

@@ -14,16 +14,37 @@ from assay.files import atomic_write, read_json
 from assay.flowmcp.assess import RULES, assess
 from assay.flowmcp.checks import run_checks
 from assay.flowmcp.documents import document_bytes
+from assay.flowmcp.rules.rule import Rule
+from assay.flowmcp.rules.rule import table as rule_table
+from assay.flowmcp.source import SchemaFinding
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from assay.flowmcp.checks import Check
     from assay.flowmcp.policy import SchemaRules
-    from assay.flowmcp.source import SchemaFinding, ToolSchema
+    from assay.flowmcp.source import ToolSchema
 
 Found = dict[str, tuple["ToolSchema", "list[SchemaFinding]", "list[Check]"]]
 """Each schema by its path, with its findings and its veto checks."""
+
+_ARTEFACTS = {
+    "grading entry": ("gradingId", "gradingMode", "gradings", "aggregateGrade", "gradingTier"),
+    "index": ("indexVersion", "proofVersion", "namespaceAggregate", "selectionAggregate", "lockSnapshot", "blockers"),
+}
+"""The grading files by the keys that only they have; an id or version first."""
+_ARTEFACT_RULES = rule_table(
+    [
+        Rule(
+            "grading-entry",
+            "error",
+            "A grading entry is of its published form, its grade that of its answers.",
+            "Write it with `assay schema record`.",
+        ),
+        Rule("index", "error", "An index is of its published form, and its status follows from its nodes.", "Write it with `assay schema index`."),
+    ]
+)
 
 _PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
 
@@ -45,13 +66,15 @@ def _validate(argv: list[str]) -> int:
     inp.add_rules(made)
     opt.add_output(made, (".sarif", ".json"))
     options = made.parse_args(argv)
+    outputs = opt.outputs(options)
     if options.rules:
-        return _list_rules(options)
+        return _list_rules(options, outputs)
     if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
         tree = read_json(options.path, lone_surrogates=True).tree
-        if isinstance(tree, dict) and any(key in tree for key in ("gradingId", "indexVersion", "proofVersion")):
-            return _validate_artefact(tree, options)
-    outputs, lists = opt.outputs(options), inp.lists_of(options)
+        kind = _artefact(tree)
+        if kind is not None:
+            return _validate_artefact(kind, tree, options, outputs)
+    lists = inp.lists_of(options)
     sources = inp.read_sources(options)
     found: Found = {schema.path: (schema, assess(schema), run_checks(schema, lists=lists.modules, aliases=lists.aliases)) for schema in sources.schemas}
     rules = inp.rules_of(options)
@@ -88,7 +111,15 @@ def _validate(argv: list[str]) -> int:
     return ExitCode.FAILED if errors or vetoes else ExitCode.PASSED
 
 
-def _list_rules(options: argparse.Namespace) -> int:
+def _artefact(tree: object) -> str | None:
+    """Which grading file a document is, told by any of its own keys: one that lacks its id or version is still one. None for anything else."""
+    if not isinstance(tree, dict):
+        return None
+    return next((kind for kind, keys in _ARTEFACTS.items() if any(key in tree for key in (keys[:1] if "tools" in tree else keys))), None)
+
+
+def _list_rules(options: argparse.Namespace, outputs: list[str]) -> int:
+    _write(outputs, [], RULES, inp.rules_of(options), listed=True)
     if options.json:
         opt.print_json({"rules": [rule._asdict() for rule in RULES.values()]})
     else:
@@ -97,18 +128,16 @@ def _list_rules(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int:
+def _validate_artefact(kind: str, tree: dict[str, Any], options: argparse.Namespace, outputs: list[str]) -> int:
     from assay.flowmcp.entry import consistency_faults, published_schema, recomputed, schema_faults, semantic_faults
     from assay.flowmcp.index import INDEX_VERSION, index_fault, strict
 
-    if "gradingId" in tree:
-        kind = "grading entry"
+    if kind == "grading entry":
         faults = schema_faults(tree)
         if not faults:
             rules = inp.rules_of(options)
             faults = semantic_faults(tree) + consistency_faults(tree, rules, recomputed(tree, rules))
     else:
-        kind = "index"
         if "proofVersion" in tree:  # the exported proof of newer versions of the specification is an index by another name
             tree = {**{key: value for key, value in tree.items() if key != "proofVersion"}, "indexVersion": INDEX_VERSION}
         import jsonschema_rs
@@ -117,6 +146,9 @@ def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int
         faults = [f"{'.'.join(map(str, error.instance_path)) or 'the index'}: {error.message}" for error in validator.iter_errors(strict(tree))]
         wrong = index_fault(tree)
         faults += [f"{wrong.code} {wrong.message}"] if wrong else []
+    rule = _ARTEFACT_RULES[kind.replace(" ", "-")]
+    findings = [SchemaFinding(rule.id, rule.level, "", fault, rule.fix) for fault in faults]
+    _write(outputs, [(os.path.abspath(options.path), findings)], _ARTEFACT_RULES, inp.rules_of(options))
     if options.json:
         opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
     else:
@@ -129,17 +161,21 @@ def _validate_artefact(tree: dict[str, Any], options: argparse.Namespace) -> int
 
 def write_findings(outputs: list[str], found: Found, rules: SchemaRules) -> None:
     """Write the findings to each output file, as SARIF or JSON."""
+    _write(outputs, [(schema.path, findings) for schema, findings, _ in found.values()], RULES, rules)
+
+
+def _write(outputs: list[str], findings: list[tuple[str, list[SchemaFinding]]], table: Mapping[str, Rule], rules: SchemaRules, *, listed: bool = False) -> None:
+    """Write findings, or the table of their rules, to each output file."""
+    systems = rules.systems.document()
+    rows = [{"file": file, **finding._asdict()} for file, found in findings for finding in found]
     for path in outputs:
+        made = {"rules": [rule._asdict() for rule in table.values()], **systems} if listed else {"findings": rows, **systems}
         if path.endswith(".sarif"):
             from assay.reports.sarif import sarif  # only where it is asked for
 
-            listed = [(_source(schema.path), findings) for schema, findings, _ in found.values()]
-            document: Any = sarif(listed, RULES, tool_version=__version__, systems=rules.systems.document())
-        else:
-            rows = [{"file": schema.path, **finding._asdict()} for schema, findings, _ in found.values() for finding in findings]
-            document = {"findings": rows, **rules.systems.document()}
+            made = sarif([(_source(file), found) for file, found in findings], table, tool_version=__version__, systems=systems)
         with atomic_write(path) as stream:
-            stream.write(document_bytes(document))
+            stream.write(document_bytes(made))
 
 
 def _source(path: str) -> str:

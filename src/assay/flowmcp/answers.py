@@ -37,6 +37,8 @@ NA_REASONS = (
 """Why a question was not answered; closed, a new reason is a new specification."""
 
 TRANSPORT_DIMENSIONS = ("whenToUse", "parameters")
+MOOT = "whenToUse"
+"""The one that does not apply to an MCP server without instructions: there is no text to score."""
 DIMENSIONS = (
     *TRANSPORT_DIMENSIONS,
     "apiAvailability",

@@ -88,7 +88,7 @@ def record_scores(
             "selectionContext": {"groupId": AREA, "personaIds": [NEUTRAL]},
             "timestamp": scores["timestamp"],
         }
-        answers.append({**answer, "reasoning": item["reasoning"]} if item.get("reasoning") else answer)
+        answers.append(answer | {key: item[key] for key in ("naReason", "reasoning") if item.get(key)})
     subject = Subject(f"{schema.namespace}.{base}", AREA, hash8(schema.main), flowmcp_version(schema.main) if schema.kind == "flowmcp" else "unknown")
     with tree.locked("providers", schema.namespace):
         node = tree.node(AREA, names)

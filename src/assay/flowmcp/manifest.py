@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
 def snapshot_of(folder: str, name: str) -> Snapshot | None:
     """The newest `<name>--<time>--<hash8>.<ext>` in a folder."""
     try:
-        newest = latest(os.listdir(folder), name)
+        newest = latest((file for file in os.listdir(folder) if file.rsplit("--", 2)[0] == name), name)  # `air--quality` is no version of `air`
     except (FileNotFoundError, NotADirectoryError):
         return None
     if newest is None:
@@ -93,8 +93,8 @@ def manifest_document(schema: ToolSchema) -> dict[str, Any]:
 
 def manifest_name(snapshot_file: str) -> str:
     """The file beside a snapshot; it begins with a sign that no schema's name begins with."""
-    _, rest = snapshot_file.split("--", 1)
-    return f"_manifest--{rest.rsplit('.', 1)[0]}.json"
+    _, *rest = snapshot_file.rsplit(".", 1)[0].rsplit("--", 2)
+    return f"_manifest--{'--'.join(rest)}.json"
 
 
 def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:

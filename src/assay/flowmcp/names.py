@@ -6,7 +6,7 @@ Every name that becomes part of a path passes `segment`, so that no id can lead 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError
@@ -60,6 +60,8 @@ AREAS: dict[str, Area] = {
 }
 """The eleven areas, a closed list: a new one is a new grading system."""
 
+SKEW = timedelta(minutes=5)
+"""How far the clock of a grader may be ahead of ours."""
 GRADINGS = "_gradings"
 MAX_SEGMENT = 120
 """The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name adds time and hash."""
@@ -89,12 +91,12 @@ def segment(value: object, what: str) -> str:
     """A name that may be part of a path, or an error: never empty, never hidden, never `..`, never a slash."""
     if value is None:
         raise InputError("FMC-012", f"no {what} is named.", fix=f"Give the {what}.")
-    if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or "--" in value or len(value) > MAX_SEGMENT:
+    if not isinstance(value, str) or not _SEGMENT.fullmatch(value) or ".." in value or len(value) > MAX_SEGMENT:
         said = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:60]}... ({len(str(value))} signs)"
         raise InputError(
             "FMC-007",
             f"the {what} {said} cannot be part of a file name.",
-            fix=f"Use letters, digits, '.', '_' and single '-', beginning with a letter or digit, at most {MAX_SEGMENT} signs.",
+            fix=f"Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most {MAX_SEGMENT} signs.",
         )
     return value
 
@@ -227,13 +229,15 @@ def gradings_dir(area: object, names: Mapping[str, object]) -> str:
 
 
 def file_stamp(name: str) -> datetime | None:
-    """The moment in a file name, wherever persona segments put it; None if there is none."""
-    stem = name.rsplit(".", 1)[0]
-    for part in stem.split("--")[1:]:
-        found = parse_stamp(part)
-        if found is not None:
-            return found
-    return None
+    """The moment in a file name: what stands last, or before the hash. Read from the end, because a name may hold `--` and even a moment of its own.
+
+    >>> file_stamp("air--quality--2026-05-30T10-15-00Z--93baef35.mjs").day
+    30
+    """
+    _, *parts = name.rsplit(".", 1)[0].split("--")
+    if parts and is_hash8(parts[-1]):
+        del parts[-1]
+    return parse_stamp(parts[-1]) if parts else None
 
 
 def latest(files: Iterable[str], logical_name: str) -> str | None:

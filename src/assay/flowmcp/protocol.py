@@ -14,8 +14,8 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.flowmcp.aggregate import aggregate
-from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS, shown
-from assay.flowmcp.names import AUTONOMOUS, is_schema_id, iso, parse_iso, slug
+from assay.flowmcp.answers import EXCLUDED, HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS, shown
+from assay.flowmcp.names import AUTONOMOUS, SKEW, is_schema_id, iso, parse_iso, slug
 from assay.flowmcp.versions import SCORING_PROTOCOL, Systems
 from assay.registry import near_miss
 
@@ -52,6 +52,12 @@ def build_prompts(description: object, tools_text: str, *, when_to_use: str | No
     ]
 
 
+def dimensions_of(schema: ToolSchema, *, when_to_use: str | None = None) -> tuple[str, ...]:
+    """The dimensions that a schema is scored on: an MCP server without instructions has no text that says when to use it."""
+    said = schema.kind != "mcp" or schema.main.get("description") or when_to_use
+    return TRANSPORT_DIMENSIONS if said else tuple(name for name in TRANSPORT_DIMENSIONS if name != MOOT)
+
+
 def prompts_document(schema: ToolSchema, *, when_to_use: str | None = None) -> dict[str, Any]:
     """`prompts.json` of a schema: the same for the same schema at the same path, whoever makes it and when."""
     return {
@@ -60,7 +66,11 @@ def prompts_document(schema: ToolSchema, *, when_to_use: str | None = None) -> d
         "schemaPath": schema.path,
         "scoringProtocol": SCORING_PROTOCOL,
         "scoringInstructions": INSTRUCTIONS,
-        "prompts": build_prompts(schema.main.get("description"), schema.tools_text, when_to_use=when_to_use),
+        "prompts": [
+            prompt
+            for prompt in build_prompts(schema.main.get("description"), schema.tools_text, when_to_use=when_to_use)
+            if prompt["dimension"] in dimensions_of(schema, when_to_use=when_to_use)
+        ],
     }
 
 
@@ -89,8 +99,9 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
     if not is_schema_id(found.get("schemaId")) or found.get("schemaIdSlug") != slug(found["schemaId"]):
         faults.append("schemaId must be <namespace>/<file-base>, and schemaIdSlug the same with '_'.")
     prompts = found.get("prompts")
-    if not isinstance(prompts, list) or [item.get("dimension") if isinstance(item, dict) else None for item in prompts] != list(TRANSPORT_DIMENSIONS):
-        faults.append(f"prompts must hold one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in this order.")
+    asked = [item.get("dimension") if isinstance(item, dict) else None for item in prompts] if isinstance(prompts, list) else []
+    if asked not in (list(TRANSPORT_DIMENSIONS), [name for name in TRANSPORT_DIMENSIONS if name != MOOT]):
+        faults.append(f"prompts must hold one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in this order; a server without instructions has no first.")
     elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
         faults.append("each prompt must be a text.")
     if not isinstance(found.get("scoringInstructions"), str):
@@ -103,21 +114,29 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
 # --- scores -------------------------------------------------------------------------------------------------------------------------------
 
 
-def score_faults(scores: object) -> list[tuple[str, str, str]]:
-    """What is wrong with the list of scores: (code, place, message)."""
+def score_faults(scores: object, dimensions: Sequence[str] = TRANSPORT_DIMENSIONS) -> list[tuple[str, str, str]]:
+    """What is wrong with the list of scores: (code, place, message). Scores name their dimensions, or stand in the order of the prompts and name none."""
     if not isinstance(scores, list):
         return [("PRO-002", "scores", "must be a list.")]
     if not scores:
         return [("PRO-004", "scores", "is empty: there is nothing to grade.")]
     faults = []
     seen: dict[str, int] = {}
+    in_order = _is_in_order(scores)
+    if in_order and len(scores) != len(dimensions):
+        count = f"{len(dimensions)} prompt{'s' if len(dimensions) > 1 else ''} ({', '.join(dimensions)})"
+        faults.append(("PRO-004", "scores", f"{len(scores)} without a dimension for {count}. Give one for each prompt in its order, or name the dimensions."))
     for index, item in enumerate(scores):
         where = f"scores[{index}]"
         if not isinstance(item, dict):
             faults.append(("PRO-002", where, "must be an object with dimension, score and reasoning."))
             continue
         dimension = item.get("dimension")
-        if not isinstance(dimension, str) or dimension not in TRANSPORT_DIMENSIONS:
+        if in_order:
+            pass
+        elif "dimension" not in item:
+            faults.append(("PRO-004", f"{where}.dimension", "is missing, and other scores name theirs. Name all, or none in the order of the prompts."))
+        elif not isinstance(dimension, str) or dimension not in TRANSPORT_DIMENSIONS:
             faults.append(
                 (
                     "PRO-004",
@@ -129,12 +148,27 @@ def score_faults(scores: object) -> list[tuple[str, str, str]]:
             faults.append(("PRO-004", f"{where}.dimension", f"'{dimension}' was scored in scores[{seen[dimension]}] already."))
         else:
             seen[dimension] = index
-        if (wrong := _score_fault(item.get("score"))) is not None:
+        is_moot = item.get("score") == "n/a" and dimension in TRANSPORT_DIMENSIONS and dimension not in dimensions
+        if not is_moot and (wrong := _score_fault(item.get("score"))) is not None:
             faults.append(("PRO-003", f"{where}.score", wrong))
         if "reasoning" in item and not isinstance(item["reasoning"], str):
             faults.append(("PRO-002", f"{where}.reasoning", "must be a text."))
-    faults += [("PRO-004", "scores", f"no score for '{name}'.") for name in TRANSPORT_DIMENSIONS if name not in seen]
-    return faults
+    return faults + [("PRO-004", "scores", f"no score for '{name}'.") for name in dimensions if name not in seen and not in_order]
+
+
+def _is_in_order(scores: list[Any]) -> bool:
+    return all(isinstance(item, dict) and "dimension" not in item for item in scores)
+
+
+def _of_each_dimension(scores: list[dict[str, Any]], dimensions: Sequence[str]) -> list[dict[str, Any]]:
+    """Sound scores with their dimensions. One that does not apply counts for nothing, also if somebody scored it."""
+    named = [{"dimension": name, **item} for name, item in zip(dimensions, scores, strict=True)] if _is_in_order(scores) else scores
+    moot = [
+        {"dimension": name, "score": "n/a", "naReason": NA_REASONS[0], "reasoning": "The server gives no instructions."}
+        for name in TRANSPORT_DIMENSIONS
+        if name not in dimensions
+    ]
+    return moot + [item for item in named if item["dimension"] in dimensions]
 
 
 def _score_fault(score: object) -> str | None:
@@ -145,10 +179,20 @@ def _score_fault(score: object) -> str | None:
     return None if LOWEST * value.den <= value.num <= HIGHEST * value.den else f"is {score}, outside 1.0 to 5.0; it is refused, not clamped."
 
 
-def check_scores(document: object, *, expected_slug: str, where: str = "", asked: str | None = None) -> dict[str, Any]:
-    """A `scores.json` for that schema, or every fault it has. An unknown protocol is refused before anything else is looked at.
+def check_scores(
+    document: object,
+    *,
+    expected_slug: str,
+    where: str = "",
+    asked: str | None = None,
+    dimensions: Sequence[str] = TRANSPORT_DIMENSIONS,
+    emitted: datetime | None = None,
+    now: datetime | None = None,
+) -> dict[str, Any]:
+    """A `scores.json` for that schema with the dimension of each score, or every fault it has. An unknown protocol is refused before anything else.
 
-    `asked` is the digest of the schema's prompts as they are now; scores that state another are of another version of it.
+    `asked` is the digest of the schema's prompts as they are now; scores that state another are of another version of it. So are scores from before the
+    prompts were `emitted`; scores from after `now` are of a wrong clock.
     """
     found = check_protocol(document, where)
     faults = []
@@ -159,13 +203,19 @@ def check_scores(document: object, *, expected_slug: str, where: str = "", asked
     for key in ("creator", "harness"):
         if not isinstance(found.get(key), dict) or not found[key]:
             faults.append(("PRO-002", key, "must be an object that says who scored, and with what."))
-    if parse_iso(found.get("timestamp")) is None:
+    scored = parse_iso(found.get("timestamp"))
+    if scored is None:
         faults.append(("PRO-002", "timestamp", f"{found.get('timestamp')!r} is no time with a zone, as 2026-05-18T03:15:00Z."))
-    faults += score_faults(found.get("scores"))
+    elif emitted is not None and scored < emitted:
+        text = f"it was scored at {iso(scored)}, before its prompts were written ({iso(emitted)}): earlier scores are not used again. Score the prompts."
+        faults.append(("PRO-006", "timestamp", text))
+    elif now is not None and scored > now + SKEW:
+        faults.append(("FMC-013", "timestamp", f"it was scored at {iso(scored)}, after now ({iso(now)}). Set the clock right, or pass --now."))
+    faults += score_faults(found.get("scores"), dimensions)
     if faults:
         listed = [Fault(message, code=code, file=where, path=path) for code, path, message in faults]
         raise InputError(faults[0][0], faults[0][2], where=where, faults=listed, fix="Nothing was written.")
-    return found
+    return {**found, "scores": _of_each_dimension(found["scores"], dimensions)}
 
 
 # --- the report ---------------------------------------------------------------------------------------------------------------------------
@@ -180,9 +230,10 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def grade_scores(scores: Sequence[int | float | Decimal], rules: SchemaRules, *, validation_passed: bool, veto: dict[str, Any] | None = None) -> Verdict:
-    """The grade of a report: the plain mean, banded and capped by the tier. A failed validation is F, a veto REJECTED; the score stays to be seen."""
-    mean = Fraction(sum(Fraction(*exact.ratio(score)) for score in scores), len(scores))
+def grade_scores(scores: Sequence[int | float | Decimal | str], rules: SchemaRules, *, validation_passed: bool, veto: dict[str, Any] | None = None) -> Verdict:
+    """The grade of a report: the plain mean of what applies, banded and capped by the tier. A failed validation is F, a veto REJECTED; the score stays."""
+    counted = [Fraction(*exact.ratio(score)) for score in scores if score not in EXCLUDED]
+    mean = Fraction(sum(counted), len(counted))
     found = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
     assert found.raw_grade is not None
     assert found.grade is not None
@@ -221,6 +272,8 @@ def report_document(
     errors = [finding for finding in findings if finding.level == "error"]
     verdict = grade_scores([item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto)
     moment = iso(now)
+    moot = [item["dimension"] for item in scores["scores"] if item["score"] in EXCLUDED]
+    reason = f"{verdict.reason}; {', '.join(moot)} does not apply: the server gives no instructions" if moot else verdict.reason
     return {
         "schemaId": schema.schema_id,
         "schemaIdSlug": slug(schema.schema_id),
@@ -237,7 +290,7 @@ def report_document(
         "validationPassed": not errors,
         "validationErrors": [finding.text() for finding in errors],
         "rawGrade": verdict.raw_grade,
-        "reason": verdict.reason,
+        "reason": reason,
         "gradingTier": AUTONOMOUS,
         "maxAttainableGrade": rules.caps[AUTONOMOUS],
         "canonicalHash8": hash8,

@@ -7,7 +7,6 @@ time) must stand in the envelope or in a catalogue of questions: nothing is defa
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
@@ -16,7 +15,7 @@ from assay.flowmcp.answers import dimension_of
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
 from assay.flowmcp.index import MIN_TESTS, lacks_tests, namespace_index
 from assay.flowmcp.manifest import about_text, snapshot_of
-from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, area_of, iso, parse_iso, segment
+from assay.flowmcp.names import DETERMINISTIC, FULL, GROUP_BOUND, NEUTRAL, NON_DETERMINISTIC, SKEW, area_of, iso, parse_iso, segment
 from assay.flowmcp.node import Home, last_full, read_entries
 from assay.flowmcp.selection import check_ready, namespaces_of, size_cap, size_outcome
 from assay.flowmcp.status import NODE_REJECTED, STABLE
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.flowmcp.tree import Tree
-
-SKEW = timedelta(minutes=5)
-"""How far the clock of a grader may be ahead of ours."""
 
 PLACE = ("namespace", "schema", "tool", "skill", "selection")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.flowmcp.answers import HIGHEST, LOWEST, TRANSPORT_DIMENSIONS
+from assay.flowmcp.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.flowmcp.entry import extended_schema, published_schema
 from assay.flowmcp.versions import SCORING_PROTOCOL
 from assay.flowmcp.veto import TRIGGERS
@@ -28,29 +28,36 @@ def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = (), close
     return {**made, "additionalProperties": False} if closed else made
 
 
-def _one_of_each(items: dict[str, Any]) -> dict[str, Any]:
-    """A list with exactly one item for each dimension, in any order."""
+def _one_of_each(items: dict[str, Any], *, moot: str | None = None) -> dict[str, Any]:
+    """A list with exactly one item for each dimension, in any order; the moot one may be left out."""
     each = [
-        {"contains": {"properties": {"dimension": {"const": name}}, "required": ["dimension"]}, "minContains": 1, "maxContains": 1}
+        {"contains": {"properties": {"dimension": {"const": name}}, "required": ["dimension"]}, "minContains": int(name != moot), "maxContains": 1}
         for name in TRANSPORT_DIMENSIONS
     ]
-    return {"type": "array", "items": items, "minItems": len(each), "maxItems": len(each), "allOf": each}
+    return {"type": "array", "items": items, "minItems": len(each) - (moot is not None), "maxItems": len(each), "allOf": each}
 
 
-_SCORE = _object(
-    {
-        "dimension": {"enum": list(TRANSPORT_DIMENSIONS)},
-        "score": {"type": "number", "minimum": LOWEST, "maximum": HIGHEST},
-        "reasoning": {"type": "string"},
-    },
-    optional=("reasoning",),
-)
-_PROMPTS = {
-    "type": "array",
-    "prefixItems": [_object({"dimension": {"const": name}, "prompt": _TEXT}, closed=True) for name in TRANSPORT_DIMENSIONS],
-    "items": False,
-    "minItems": len(TRANSPORT_DIMENSIONS),
+_NUMBER = {"type": "number", "minimum": LOWEST, "maximum": HIGHEST}
+_REASONED = {"score": _NUMBER, "reasoning": {"type": "string"}}
+_SCORE = _object({"dimension": {"enum": list(TRANSPORT_DIMENSIONS)}, **_REASONED}, optional=("reasoning",))
+_MOOT = _object({"dimension": {"const": MOOT}, "score": {"const": "n/a"}, "naReason": {"const": NA_REASONS[0]}, "reasoning": {"type": "string"}})
+_UNNAMED = {**_object(_REASONED, optional=("reasoning",)), "not": {"required": ["dimension"]}}
+_SCORES = {
+    "anyOf": [
+        _one_of_each({"anyOf": [_SCORE, {**_MOOT, "required": ["dimension", "score"]}]}, moot=MOOT),
+        {"type": "array", "items": _UNNAMED, "minItems": 1, "maxItems": len(TRANSPORT_DIMENSIONS)},
+    ]
 }
+"""With the dimension of each, in any order; or in the order of the prompts, without any."""
+
+
+def _asked(dimensions: tuple[str, ...]) -> dict[str, Any]:
+    each = [_object({"dimension": {"const": name}, "prompt": _TEXT}, closed=True) for name in dimensions]
+    return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}
+
+
+_PROMPTS = {"anyOf": [_asked(TRANSPORT_DIMENSIONS), _asked(tuple(name for name in TRANSPORT_DIMENSIONS if name != MOOT))]}
+"""One for each dimension; a server without instructions is not asked when to use it."""
 _FINDING = _object(
     {
         "rule": _TEXT,
@@ -96,7 +103,7 @@ def _all() -> dict[str, dict[str, Any]]:
             "creator": _WHO,
             "harness": _WHO,
             "timestamp": _TIME,
-            "scores": _one_of_each(_SCORE),
+            "scores": _SCORES,
         }
     )
     report = _object(
@@ -112,7 +119,7 @@ def _all() -> dict[str, dict[str, Any]]:
             "creator": _WHO,
             "harness": _WHO,
             "timestamps": _object({"startedAt": {"anyOf": [_TIME, {"type": "null"}]}, "scoredAt": _TIME, "gradedAt": _TIME, "reportedAt": _TIME}),
-            "dimensions": _one_of_each(_SCORE),
+            "dimensions": _one_of_each({"anyOf": [_SCORE, _MOOT]}),
             "validationPassed": {"type": "boolean"},
             "validationErrors": {"type": "array", "items": {"type": "string"}},
             "rawGrade": {"enum": ["A", "B", "C", "D", "F", None]},
