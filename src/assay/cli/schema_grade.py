@@ -247,11 +247,12 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any] | None:
     path = os.path.join(workdir, slug(schema.schema_id), "state.json")
     if not os.path.exists(path):
         return None
-    state = read_json(path).tree
+    state: Any = read_json(path).tree
     phases = state.get("phases") if isinstance(state, dict) else None
     if not isinstance(phases, dict) or (phases.get("promptsEmitted") is not None and parse_iso(phases["promptsEmitted"]) is None):
         raise InputError("PRO-002", "is no state of a grading.", where=path, fix="Write the prompts anew.")
-    return state
+    found: dict[str, Any] = state
+    return found
 
 
 def _write_state(folder: str, state: dict[str, Any]) -> None:

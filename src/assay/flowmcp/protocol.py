@@ -98,8 +98,8 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
     faults = []
     if not is_schema_id(found.get("schemaId")) or found.get("schemaIdSlug") != slug(found["schemaId"]):
         faults.append("schemaId must be <namespace>/<file-base>, and schemaIdSlug the same with '_'.")
-    prompts = found.get("prompts")
-    asked = [item.get("dimension") if isinstance(item, dict) else None for item in prompts] if isinstance(prompts, list) else []
+    prompts = found["prompts"] if isinstance(found.get("prompts"), list) else []
+    asked = [item.get("dimension") if isinstance(item, dict) else None for item in prompts]
     if asked not in (list(TRANSPORT_DIMENSIONS), [name for name in TRANSPORT_DIMENSIONS if name != MOOT]):
         faults.append(f"prompts must hold one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in this order; a server without instructions has no first.")
     elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
