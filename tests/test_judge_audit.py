@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.errors import InputError
+from assay.files import Document, parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.audit import obeyed
@@ -20,7 +23,10 @@ from assay.judging.client import Answer
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
 from assay.pipeline import Grader
+from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
+from assay.scoring.profile import load_profile, make_plan
+from assay.scoring.scorecard import score as score_run
 from servers.scripted_judge import scripted_judge
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -421,6 +427,36 @@ def test_verdicts_of_a_judge_that_a_measure_only_counts_are_not_measured(assay: 
     done = assay("grade", "run.json", "--profile", "measured.yaml", "--policy", "workflow-judged", "--json").json()["results"][0]
     assert (done["passed"], done["floor_failures"]) == (False, ["tests"])
     assert assay("grade", "run.json", "--profile", "measured.yaml").code == 0
+
+
+FLOORED = load_profile(parse_yaml(MEASURED.replace("weight: 0.5, layer: 2", "weight: 0.5, critical_floor: {norm: 0.5}, layer: 2").encode(), "p.yaml"))
+CHANGES = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["llm", "human", "script"]),
+        "name": st.sampled_from(["m-1", "m-2", "ann", "pytest", "measure:tests_passed"]),
+        "version": st.sampled_from([None, "7", "8"]),
+        "prompt_version": st.sampled_from([None, "rubric/9"]),
+        "rubric": st.sampled_from([None, "rag@1", "other@1"]),
+        "settings": st.sampled_from([None, "sha256:1", "sha256:2"]),
+        "answered_by": st.sampled_from([None, "m-1", "m-2"]),
+    }
+)
+
+
+@pytest.mark.req("W-008")
+@settings(max_examples=60, deadline=None)
+@given(source=st.none() | CHANGES, more=st.booleans(), judge=st.booleans())
+def test_nothing_that_a_rejected_run_says_otherwise_of_its_judge_makes_it_pass(source: dict[str, Any] | None, more: bool, judge: bool) -> None:
+    """The card is of the prompt rubric/1 and these scores were given with rubric/9: whatever else is deleted or renamed, no card is theirs."""
+    grader = Grader(Shelf(), policy="workflow-judged", cards=[good_card()], now=NOW)
+    plan = make_plan(FLOORED, why="test")
+    score = {"raw": 5, "n": 40 if more else 1}
+    if source is not None:
+        score["source"] = {key: value for key, value in source.items() if value is not None}
+    tree = evidence(scores={"tone": score}, **({"judge": {"model": "m-1", "version": "7", "prompt_version": "rubric/1"}} if judge else {}))
+    card = score_run(read_run(Document(tree, "run")), plan)
+    found = grade(card, grader.rules, judges=grader.judges, measured=plan.measured)
+    assert (found.passed, found.floor_failures) == (False, ("tone",))
 
 
 @pytest.mark.req("W-091")
