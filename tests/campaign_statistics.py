@@ -18,6 +18,7 @@ import numpy as np
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.comparison import compare_failures, compare_paired, compare_unpaired
+from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.intervals import Interval, clopper_pearson, wilson
 from assay.stats.means import estimate_mean
@@ -306,6 +307,36 @@ def gates(repeats: int) -> list[Cell]:
     return cells
 
 
+CEILINGS = {
+    "60% fives": (0.05, 0.05, 0.1, 0.2, 0.6),
+    "70% fives": (0.1, 0.05, 0.05, 0.1, 0.7),
+    "80% fives": (0.02, 0.03, 0.05, 0.1, 0.8),
+    "90% fives": (0.01, 0.02, 0.03, 0.04, 0.9),
+}
+"""Shares of the ratings 1 to 5."""
+
+
+def ratings(shares: Sequence[float], likeness: float, n: int, draw: Any) -> tuple[list[int], list[int]]:
+    """Two raters of n items with the same shares; the second repeats the first with the chance `likeness`, which is then their correlation."""
+    first, other = draw.choice(5, n, p=shares), draw.choice(5, n, p=shares)
+    return first.tolist(), np.where(draw.random(n) < likeness, first, other).tolist()
+
+
+def correlations(repeats: int, *, sizes: Sequence[int] = (20, 40, 100), kinds: dict[str, tuple[float, ...]] = CEILINGS) -> list[Cell]:
+    """Correlation of skewed ratings, each likeness by itself."""
+    cells = []
+    for method, find in {"pearson": pearson, "spearman": spearman, "kendall": kendall_tau_b}.items():
+        for kind, shares in kinds.items():
+            for likeness in (0.0, 0.3, 0.5, 0.7, 0.9):
+                draw = seeded(method, kind, likeness)
+                truth = find(*ratings(shares, likeness, 200_000, draw)).value
+                assert truth is not None
+                for n in sizes:
+                    intervals = (find(*ratings(shares, likeness, n, draw)) for _ in range(repeats))
+                    cells.append(tallied(method, f"{method}, {kind}, {likeness}", n, truth, intervals))
+    return cells
+
+
 def average(cells: Sequence[Cell]) -> float:
     """Over all intervals that were given: a cell where most were refused counts for what it gave."""
     given = [(cell.coverage, 1 - cell.refused) for cell in cells if cell.refused < 1]
@@ -358,6 +389,7 @@ def main(repeats: int = 2000) -> None:
         "Worse by exactly the margin, paired, `guaranteed`: `above` is promoted", false_claims(repeats // 4, sizes=(30, 100), how="guaranteed"), sizes=False
     )
     printed("Worse by exactly the margin, groups: `above` is promoted", false_grouped_claims(repeats), sizes=False)
+    printed("Correlation of skewed ratings", correlations(repeats // 2))
     printed("Equal failure rates: `above` is shown worse, coverage is 1 - McNemar's exact error", gates(repeats), sizes=False)
     looked = anytime(max(40, repeats // 4))
     for method in ("betting sequence", "mixture sequence", "student-t at each look"):

@@ -312,3 +312,24 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
     for n, found in held.items():
         assert len(found) > 250, "an interval that is hardly ever given shows nothing"
         assert sum(found) / len(found) >= 0.93, f"{name}: {sum(found) / len(found):.3f} at n = {n}"
+
+
+CEILINGS = {"60% fives": (0.05, 0.05, 0.1, 0.2, 0.6), "70% fives": (0.1, 0.05, 0.05, 0.1, 0.7), "80% fives": (0.02, 0.03, 0.05, 0.1, 0.8)}
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+def test_a_95_percent_interval_of_a_correlation_of_40_skewed_ratings_holds_the_truth_90_times_in_100(name: str) -> None:
+    find = STATISTICS[name][2]
+    for kind, shares in CEILINGS.items():
+        chance = random.Random(kind)
+        for likeness in (0.3, 0.7):
+
+            def draw(n: int, chance: random.Random = chance, shares: tuple[float, ...] = shares, likeness: float = likeness) -> list[tuple[float, ...]]:
+                people, others = chance.choices(range(1, 6), shares, k=n), chance.choices(range(1, 6), shares, k=n)
+                return [(one, one if chance.random() < likeness else other) for one, other in zip(people, others, strict=True)]
+
+            truth = find(draw(40_000)).value
+            assert truth is not None
+            found = [interval.low <= truth <= interval.high for interval in (find(draw(40)) for _ in range(200)) if interval.low is not None and interval.high]
+            assert len(found) > 150
+            assert sum(found) / len(found) >= 0.90, f"{name}, {kind}, {likeness}: {sum(found) / len(found):.3f}"

@@ -127,6 +127,15 @@ def test_the_agreement_of_repeated_scores_is_that_of_scipy_and_scikit_learn(shar
     assert block["pearson"]["value"] == pytest.approx(expected["pearson_run1_run2"], abs=1e-9)
 
 
+def test_weighted_kappa_counts_by_value_where_ratings_leave_gaps() -> None:
+    pairs = [(1, 1), (2, 2), (5, 5), (2, 5), (1, 2), (5, 2)] * 6
+    human, judge = zip(*pairs, strict=True)
+    seen = sum((one - other) ** 2 for one, other in pairs) / len(pairs)
+    chance = sum((one - other) ** 2 for one in human for other in judge) / len(pairs) ** 2
+    block = calibrate([{"id": str(place), "human": one, "judge": other} for place, (one, other) in enumerate(pairs)])["agreement"]
+    assert block["weighted_kappa"]["quadratic"]["value"] == pytest.approx(1 - seen / chance, abs=1e-12)
+
+
 # --- what a judge must not gain by ---------------------------------------------------------------------------------------------------------
 
 

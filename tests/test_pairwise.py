@@ -166,3 +166,23 @@ def test_the_intervals_of_win_rate_and_bias_hold_the_truth_93_times_in_100_on_av
                     shifts.append((shift.low or 0.0) <= shares[0] - shares[2] <= (shift.high or 0.0))
         assert sum(rates) / len(rates) >= 0.93, n
         assert sum(shifts) / len(shifts) >= 0.93, n
+
+
+@pytest.mark.parametrize(
+    ("ab", "ba", "right"),
+    [
+        ("a", "a", True), ("a", "tie", True), ("tie", "a", True), ("a", None, True),
+        ("a", "b", False), ("b", "a", False), ("tie", "tie", False), ("b", "tie", False), ("tie", "b", False), ("b", "b", False), (None, None, False),
+    ],
+)  # fmt: skip
+def test_the_accuracy_of_judgebench_wants_more_wins_than_losses_over_both_orders(ab: Any, ba: Any, right: bool) -> None:
+    turned = {"a": "b", "b": "a"}
+    for label, first, second in (("a", ab, ba), ("b", turned.get(ab, ab), turned.get(ba, ba))):
+        found = measure([Pair("1", {"ab": first, "ba": second}, label)])["accuracy"]["judgebench"]  # type: ignore[arg-type]
+        assert found["value"] == float(right)
+
+
+def test_the_accuracy_of_judgebench_is_over_pairs_with_a_better_side_judged_in_both_orders() -> None:
+    found = measure([_pair(1, "a", "tie", "a"), _pair(2, "a", "b", "a"), _pair(3, "tie", "tie", "tie"), _pair(4, "a", label="a")])["accuracy"]
+    assert found["judgebench"]["value"] == 0.5
+    assert measure([_pair(1, "a", label="a")])["accuracy"]["judgebench"]["value"] is None

@@ -1,7 +1,8 @@
 """Correlation of two raters: Pearson, Spearman, Kendall's tau-b, each in at most n log n steps.
 
 Each interval is Fisher's, with the textbook variance of z or with the standard error that the items themselves show, whichever is wider: the textbook alone
-holds for normal values only. A rater who gave one rating to all items correlates with nothing: None with the reason, never 0 and never NaN.
+holds for normal values only. An item far from the others counts for more there, as in MacKinnon and White's HC3: on skewed ratings a few rare ones decide.
+A rater who gave one rating to all items correlates with nothing: None with the reason, never 0 and never NaN.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import UsageError
-from assay.stats.influence import wider_z_interval
+from assay.stats.influence import IMAGINED, leverage, wider_z_interval
 from assay.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Number = int | float
 _CONSTANT = "a rater gave one and the same rating to every item"
@@ -61,8 +62,37 @@ def pearson(first: Sequence[Number | None], second: Sequence[Number | None], *, 
         return Interval(None, None, None, level, method, "the ratings differ by less than numbers of this size can show")
     cells = Counter(zip(x.places, y.places, strict=True))
     value = _within(fsum(times * a[i] * b[j] for (i, j), times in cells.items()) / n)
-    shown = fsum(times * (a[i] * b[j] - value * (a[i] ** 2 + b[j] ** 2) / 2) ** 2 for (i, j), times in cells.items())
-    return wider_z_interval(value, 1 / max(1, n - 3), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
+    # As many imagined items in the same order as in the opposite one as the correlation says: they leave means and variances as they are.
+    imagined = [
+        (IMAGINED * share / n, [(i, j, times) for i, j, times in _together(x.counts, y.counts, turned=turned)])
+        for turned, share in ((False, (1 + value) / 2), (True, (1 - value) / 2))
+    ]
+    total = n + IMAGINED
+    centre = (n * value + sum(weight * fsum(times * a[i] * b[j] for i, j, times in pairs) for weight, pairs in imagined)) / total
+    squares = 0.0
+    for weight, pairs in ((1.0, [(i, j, times) for (i, j), times in cells.items()]), *imagined):
+        squares += weight * fsum(
+            times * ((a[i] * b[j] - centre * (a[i] ** 2 + b[j] ** 2) / 2) / (1 - weight * leverage(a[i], b[j], centre, total))) ** 2 for i, j, times in pairs
+        )
+    return wider_z_interval(value, centre, 1 / max(1, n - 3), sqrt(squares / (total * max(1, n - 1))), n, level=level, method=method)
+
+
+def _together(first: Sequence[int], second: Sequence[int], *, turned: bool) -> Iterator[tuple[int, int, int]]:
+    """The items of both raters side by side in the order of their ratings, or of the one against that of the other: places and how many items.
+
+    >>> list(_together([1, 2], [2, 1], turned=False)), list(_together([1, 2], [2, 1], turned=True))
+    ([(0, 0, 1), (1, 0, 1), (1, 1, 1)], [(0, 1, 1), (1, 0, 2)])
+    """
+    places = range(len(second) - 1, -1, -1) if turned else range(len(second))
+    other = iter([(j, second[j]) for j in places])
+    j, left = next(other)
+    for i, count in enumerate(first):
+        while count:
+            taken = min(count, left)
+            yield i, j, taken
+            count, left = count - taken, left - taken
+            if not left:
+                j, left = next(other, (j, 0))
 
 
 def _within(value: float) -> float:
@@ -128,8 +158,8 @@ def spearman(first: Sequence[Number | None], second: Sequence[Number | None], *,
     by_x, by_y = _tails(other_x), _tails(other_y)
     moves = {(i, j): a[i] * b[j] - value * (a[i] ** 2 + b[j] ** 2) / 2 + 2 * (by_x[i] / unit_x + by_y[j] / unit_y) for i, j in cells}
     middle = fsum(times * moves[cell] for cell, times in cells.items()) / n
-    shown = fsum(times * (moves[cell] - middle) ** 2 for cell, times in cells.items())
-    return wider_z_interval(value, (1 + value * value / 2) / max(1, n - 3), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
+    shown = fsum(times * ((moves[i, j] - middle) / (1 - leverage(a[i], b[j], value, n))) ** 2 for (i, j), times in cells.items())
+    return wider_z_interval(value, value, (1 + value * value / 2) / max(1, n - 3), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
 
 
 def _doubled(counts: Sequence[int], n: int) -> list[int]:
@@ -140,6 +170,12 @@ def _doubled(counts: Sequence[int], n: int) -> list[int]:
         made.append(2 * below + count - n)
         below += count
     return made
+
+
+def _unit(ranks: Sequence[int], counts: Sequence[int]) -> list[float]:
+    """Ranks scaled so that the items have mean square 1."""
+    unit = sqrt(sum(count * rank * rank for count, rank in zip(counts, ranks, strict=True)) / sum(counts))
+    return [rank / unit for rank in ranks]
 
 
 def _over_root(product: int, square_x: int, square_y: int) -> float:
@@ -178,10 +214,11 @@ def kendall_tau_b(first: Sequence[Number | None], second: Sequence[Number | None
     apart_x, apart_y = n * n - sum(count * count for count in x.counts), n * n - sum(count * count for count in y.counts)
     root = _over_root(1, apart_x, apart_y)
     value = _within(_over_root(score, apart_x, apart_y))
-    shown = fsum(
-        count * (n * (2 * order[i, j] * root - value * ((n - x.counts[i]) / apart_x + (n - y.counts[j]) / apart_y))) ** 2 for (i, j), count in cells.items()
-    )
-    return wider_z_interval(value, 0.437 / max(1, n - 4), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
+    a, b = _unit(_doubled(x.counts, n), x.counts), _unit(_doubled(y.counts, n), y.counts)
+    along = _within(fsum(times * a[i] * b[j] for (i, j), times in cells.items()) / n)
+    moves = {(i, j): n * (2 * order[i, j] * root - value * ((n - x.counts[i]) / apart_x + (n - y.counts[j]) / apart_y)) for i, j in cells}
+    shown = fsum(times * (moves[i, j] / (1 - leverage(a[i], b[j], along, n))) ** 2 for (i, j), times in cells.items())
+    return wider_z_interval(value, value, 0.437 / max(1, n - 4), sqrt(shown / (n * max(1, n - 1))), n, level=level, method=method)
 
 
 def _concordance(cells: Counter[tuple[int, int]], counts_x: Sequence[int], counts_y: Sequence[int]) -> dict[tuple[int, int], int]:

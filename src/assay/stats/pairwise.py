@@ -24,6 +24,7 @@ WARN_ABOVE = 0.10
 _NAMED = 20
 _ONE_ORDER = "every pair was judged in one order only"
 _WORTH: dict[str, float] = {"a": 1.0, "tie": 0.5, "b": 0.0}
+_SIDE: dict[str | None, int] = {"a": 1, "tie": 0, "b": -1, None: 0}
 
 
 class Pair(NamedTuple):
@@ -143,7 +144,11 @@ def _verdicts(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
-    """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out would reward a judge that falls silent when in doubt."""
+    """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out would reward a judge that falls silent when in doubt.
+
+    `judgebench` counts a pair as right where more verdicts name the label than the other side: a win and a tie are right, a win and a loss are not.
+    Source: Tan et al., 2024, JudgeBench.
+    """
     made: dict[str, Any] = {}
     shares: list[Interval] = []
     for order in ORDERS:
@@ -166,6 +171,10 @@ def _accuracy(labelled: Sequence[Pair], *, level: float) -> dict[str, Any]:
     hits = sum(winner == label for winner, label in merged)
     ties = sum(winner == "tie" and label != "tie" for winner, label in merged)
     halved = half_wilson(hits, ties, len(merged), level=level)
+    decided = [pair for pair in both if pair.label != "tie"]
+    balance = [sum(_SIDE[verdict] * _SIDE[pair.label] for verdict in pair.verdicts.values()) for pair in decided]
+    more = wilson(sum(side > 0 for side in balance), len(decided), level=level)
+    made["judgebench"] = (more if decided else more._replace(reason="no pair labelled a or b was judged in both orders")).shown()
     made["merged_ties_half"] = (halved if merged else halved._replace(reason="no pair has a label")).shown()
     return {**made, "labelled": len(labelled)}
 
