@@ -84,7 +84,7 @@ def test_without_a_list_of_bad_modules_a_schema_that_asks_for_any_is_undetermine
     assert check_modules(schema_of(), ModuleLists(None)).outcome == CLEAN
 
 
-@pytest.mark.req("F-049", "F-046")
+@pytest.mark.req("F-049")
 @pytest.mark.parametrize(
     "name",
     [
@@ -509,7 +509,7 @@ def test_the_key_of_a_platform_for_its_own_domain_is_no_veto(name: str, root: st
 # --- what becomes of a check --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("F-046", "F-048", "F-052")
+@pytest.mark.req("F-048", "F-052")
 def test_only_the_two_checks_raise_a_veto_by_themselves_and_a_server_is_never_cleared() -> None:
     server = ToolSchema("mcp", "cmd", "n", "a", {"tools": {}}, "{}", b"")
     assert {(check.id, check.outcome) for check in run_checks(server, lists=BAD)} >= {

@@ -324,7 +324,6 @@ def test_no_autonomous_area_is_ever_an_a(area: str) -> None:
 # --- vetoes -------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("F-046")
 def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
     assert TRIGGERS == ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
     assert isinstance(TRIGGERS, tuple)

@@ -83,7 +83,7 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
 # --- what a score may be ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("F-002", "F-014", "F-015", "X-01", "X-27")
+@pytest.mark.req("F-002", "F-014", "X-01", "X-27")
 @pytest.mark.parametrize("score", [1, 5, 1.0, 5.0, Decimal("1.000"), Decimal("4.99999999999999999999"), "pass", "fail", "stale", "n/a"])
 def test_a_score_is_a_number_from_one_to_five_or_one_of_four_words(score: Any) -> None:
     check_score(score)
@@ -142,7 +142,7 @@ def test_n_a_stands_with_each_of_the_six_reasons(reason: str) -> None:
     assert len(NA_REASONS) == 6
 
 
-@pytest.mark.req("F-018", "F-019")
+@pytest.mark.req("F-018")
 @pytest.mark.parametrize("reason", [None, "", "because", "Requires-private-data", "requires-private-data ", 1, True, [], ["requires-private-data"], {}])
 def test_n_a_with_no_reason_or_free_text_is_refused(reason: Any) -> None:
     assert refused(check_na, "n/a", reason) == "NA-001"

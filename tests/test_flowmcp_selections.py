@@ -62,6 +62,7 @@ def answer(question: str = "Q-personaUseCaseFit", score: Any = 5, **changes: Any
         "graderIdentity": LLM,
         "llmModel": "m-1",
         "selectionContext": {"groupId": "defi", "personaIds": ["decision-maker"]},
+        "reasoning": "It fits.",
     }
     return {**made, **changes}
 

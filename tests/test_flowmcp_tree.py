@@ -47,6 +47,7 @@ from assay.flowmcp.status import (
 )
 from assay.flowmcp.tree import Tree
 from assay.flowmcp.versions import CURRENT, Systems
+from assay.flowmcp.veto import TRIGGERS as VETOES
 from assay.library.shelf import Shelf
 
 RULES = SchemaRules(Shelf().schema_policy("flowmcp"))
@@ -55,6 +56,7 @@ LLM = {"kind": "llm", "name": "judge", "version": "1"}
 SCRIPT = {"kind": "script", "name": "probe", "version": "1"}
 PERSONA = {"basePersonaId": "decision-maker", "lensId": "crypto"}
 VETO = {"triggeredBy": "illegal-content", "evidence": "seen in line 3", "graderIdentity": SCRIPT}
+NOT_ASKED = {"naReason": "requires-private-data"}
 TOOL = {"namespace": "alpha", "schema": "prices", "tool": "getPrice"}
 SCHEMA = {"namespace": "alpha", "schema": "prices"}
 NAMESPACE = {"namespace": "alpha"}
@@ -85,12 +87,13 @@ def judged(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dic
         "graderIdentity": LLM,
         "llmModel": "m-1",
         "selectionContext": {"groupId": "g", "personaIds": ["neutral"]},
+        "reasoning": "It says when to use it.",
     }
     return {**made, **changes}
 
 
 def probe(question: str = "Q-api-availability", score: Any = "pass", **changes: Any) -> dict[str, Any]:
-    return {"questionId": question, "score": score, "weight": 1, "determinism": "deterministic", "graderIdentity": SCRIPT, **changes}
+    return {"questionId": question, "score": score, "weight": 1, "determinism": "deterministic", "graderIdentity": SCRIPT, "evidence": "a log", **changes}
 
 
 def tree_of(folder: Path | str, systems: Systems = CURRENT, rules: SchemaRules = RULES) -> Tree:
@@ -182,19 +185,19 @@ def test_a_node_is_never_operational_and_a_whole_is_never_graded() -> None:
 @pytest.mark.req("F-070", "F-071")
 @pytest.mark.parametrize(
     ("scores", "expected"),
-    [((5, 5), "stable"), ((4, 3), "stable"), ((3, 3), "graded"), ((2, 2), "graded"), ((1, 1), "graded"), (("stale", "stale"), "pending")],
+    [((5, 5), "stable"), ((4, 3), "stable"), ((3, 3), "graded"), ((2, 2), "graded"), ((1, 1), "graded"), (("n/a", "n/a"), "pending")],
 )
 def test_the_last_full_grading_decides_what_a_node_is(tree: Tree, scores: Any, expected: str) -> None:
     put(tree, 1, judged(score=1))
-    put(tree, 2, *(judged(f"Q-{number}", score) for number, score in enumerate(scores)))
+    put(tree, 2, *(judged(f"Q-{number}", score, **(NOT_ASKED if score == "n/a" else {})) for number, score in enumerate(scores)))
     assert status(tree) == expected
 
 
 @pytest.mark.req("F-070", "F-071", "X-15")
 def test_a_partial_grading_never_changes_what_a_node_is(tree: Tree) -> None:
     put(tree, 1, judged(score=5))
-    for hours, score in ((2, 1), (3, 5), (4, "stale")):
-        path = put(tree, hours, judged(score=score), mode="partial")
+    for hours, answer in ((2, judged(score=1)), (3, judged(score=5)), (4, judged(score="n/a", **NOT_ASKED))):
+        path = put(tree, hours, answer, mode="partial")
         assert read(path)["aggregateGrade"] == "B"
         assert status(tree) == "stable"
     put(tree, 5, judged(score=3))
@@ -324,7 +327,142 @@ def test_a_tool_without_tests_does_not_become_stable_by_being_recorded(tmp_path:
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
 
 
+# --- which answers count ------------------------------------------------------------------------------------------------------------------
+
+CATALOGUE: dict[str, Any] = {
+    "Q-single-test-01": {"weight": 1, "determinism": "deterministic", "scoreType": "boolean", "dimension": "apiAvailability"},
+    "Q-single-test-02": {"weight": 2, "determinism": "non-deterministic", "scoreType": "scale-1-5"},
+    "Q-single-test-03": {"weight": 1, "determinism": "non-deterministic", "scoreType": "scale-1-5", "naReasons": ["requires-private-data"]},
+}
+
+
+def catalogued(tree: Tree, hours: float, *answers: dict[str, Any], mode: str = "full", catalogue: dict[str, Any] | None = CATALOGUE) -> str:
+    """Record answers under the catalogue."""
+    made = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(hours)), "answers": list(answers)}
+    return record(tree, [made], TOOL, now=at(hours), mode=mode, catalogue=catalogue)[0]
+
+
+def three(api: Any = "pass", clear: Any = 4, last: Any = 4, **changes: Any) -> list[dict[str, Any]]:
+    private = NOT_ASKED if last == "n/a" else {}
+    return [probe("Q-single-test-01", api), judged("Q-single-test-02", clear, weight=2, **changes), judged("Q-single-test-03", last, **private)]
+
+
+@pytest.mark.req("F-015", "F-076", "X-30")
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (judged(score="stale"), "asks about nothing that ages"),
+        (judged("Q-0", "stale"), "asks about nothing that ages"),
+        (probe("Q-schemaStructure", "stale"), "asks about nothing that ages"),
+        (judged(score="pass"), "is for a deterministic yes or no"),
+        (judged("Q-tosMatch", "fail"), "is for a deterministic yes or no"),
+    ],
+)
+def test_stale_is_only_for_what_ages_and_pass_and_fail_only_for_a_deterministic_outcome(tree: Tree, answer: dict[str, Any], said: str) -> None:
+    with pytest.raises(AssayError, match=said) as caught:
+        put(tree, 1, answer, judged("Q-parameters", 5))
+    assert caught.value.code == "SCO-023"
+    assert status(tree) == "pending"
+    forge(put(tree, 1, judged(score=5)), 2, gradings=[{**judged("Q-parameters", 5), "timestamp": names.iso(at(2))}, {**answer, "timestamp": names.iso(at(2))}])
+    assert status(tree) != "stable"
+
+
+@pytest.mark.req("F-015", "F-066")
+@pytest.mark.parametrize(("index", "score"), [(0, 4), (0, 1), (1, "pass"), (2, "fail")])
+def test_the_catalogue_says_whether_a_question_takes_a_word_or_a_number(tree: Tree, index: int, score: Any) -> None:
+    answers = three()
+    answers[index]["score"] = score
+    assert code_of(catalogued, tree, 1, *answers) == "SCO-023"
+    catalogued(tree, 1, *three())
+    assert status(tree) == "stable"
+
+
+@pytest.mark.req("F-019", "F-027")
+@pytest.mark.parametrize("score", [5, 1, Decimal("3.5"), "pass", "fail"])
+@pytest.mark.parametrize("nothing", [{}, {"evidence": ""}, {"evidence": {}}, {"evidence": " ", "reasoning": "  "}], ids=repr)
+def test_a_score_without_evidence_is_refused_and_what_was_not_seen_is_n_a(tree: Tree, score: Any, nothing: dict[str, Any]) -> None:
+    bare = {**probe(score=score, evidence=None), **nothing}
+    with pytest.raises(AssayError, match="without evidence"):
+        put(tree, 1, judged(), bare)
+    path = put(tree, 1, judged(), probe(score="n/a", evidence=None, **NOT_ASKED))
+    assert read(path)["gradings"][1]["score"] == "n/a"
+
+
+@pytest.mark.req("F-018", "F-019", "F-021")
+@pytest.mark.parametrize("score", [5, 4])
+def test_leaving_out_a_bad_answer_never_makes_a_node_stable(tree: Tree, score: int) -> None:
+    """Three ways to leave out the bad answer of two, in an entry that another program wrote."""
+    good, bad = judged(score=score), judged("Q-parameters", 1)
+    path = put(tree, 1, good, bad)
+    assert status(tree) == "graded"
+    ways = (
+        {**bad, "score": "n/a", **NOT_ASKED},
+        {**bad, "score": "stale"},
+        {**bad, "weight": 0},
+        {**bad, "weight": Decimal("0.01")},
+        {**bad, "score": 5, "reasoning": ""},
+    )
+    for hours, instead in enumerate(ways, 2):
+        gradings = [{**answer, "timestamp": names.iso(at(hours)), "weight": float(answer["weight"])} for answer in (good, instead)]
+        forge(path, hours, gradings=gradings, aggregateGrade="B")
+        node = tree.node("single-test", TOOL)
+        assert (node.status, bool(node.reason)) == ("graded", True), instead
+    assert not gate_of(tree).passed
+
+
+@pytest.mark.req("F-066", "F-071", "X-13")
+def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_and_no_other(tree: Tree) -> None:
+    path = catalogued(tree, 1, *three())
+    assert status(tree) == "stable"
+    heavier = three()
+    heavier[0]["weight"] = 9
+    judging = {**three()[0], **judged("Q-single-test-01", "pass")}
+    for answers in (three()[:2], [*three(), judged("Q-extra", 5)], heavier, [judging, *three()[1:]]):
+        assert code_of(catalogued, tree, 2, *answers, catalogue=None) == "SCO-023"  # the tree keeps the catalogue
+        forge(path, 3, gradings=[{**answer, "timestamp": names.iso(at(3))} for answer in answers])
+        assert status(tree) == "graded"
+    os.remove(os.path.join(os.path.dirname(path), f"single-test--{names.stamp(at(3))}.json"))
+    catalogued(tree, 4, judged("Q-single-test-02", 5, weight=2), mode="partial", catalogue=None)
+    changed = {"Q-single-test-02": {**CATALOGUE["Q-single-test-02"], "weight": 1}}
+    assert code_of(catalogued, tree, 5, *three(), catalogue=changed) == "SCO-020"
+
+
+@pytest.mark.req("F-018", "F-021")
+def test_the_catalogue_says_which_questions_may_go_unanswered_and_why(tree: Tree) -> None:
+    catalogued(tree, 1, *three(clear=4, last="n/a"))
+    assert status(tree) == "stable"
+    catalogued(tree, 2, probe("Q-single-test-01"), judged("Q-single-test-02", "n/a", weight=2, **NOT_ASKED), judged("Q-single-test-03", 4))
+    node = tree.node("single-test", TOOL)
+    assert (node.status, "Q-single-test-02 is n/a, and no catalogue allows that" in str(node.reason)) == ("graded", True)
+
+
+@pytest.mark.req("F-074", "F-076")
+def test_an_answer_that_has_aged_does_not_count_against_its_node_and_one_that_was_never_given_does(tree: Tree) -> None:
+    path = put(tree, 1, judged(score=4), probe(score="pass"))
+    (outcome,) = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 20))
+    assert (outcome.action, status(tree)) == ("regraded", "stable")
+    invented = {**probe(score="stale"), "timestamp": names.iso(at(-24 * 30))}
+    forge(path, 24 * 21, gradings=[{**judged(score=4), "timestamp": names.iso(at(24 * 21))}, invented])
+    assert "was never answered before" in str(tree.node("single-test", TOOL).reason)
+
+
 # --- vetoes in a tree ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("F-046")
+@pytest.mark.parametrize("trigger", [*VETOES, "copyright", "Malicious-module", "malicious-module ", "", None, ["malicious-module"]])
+def test_four_triggers_reject_a_node_and_nothing_else_enters_as_a_veto_or_is_passed_over(tree: Tree, trigger: Any) -> None:
+    raised = {**VETO, "triggeredBy": trigger, "reasoning": "it is a danger"}
+    path = put(tree, 1, judged(score=5))
+    if trigger in VETOES:
+        put(tree, 2, categoricalVeto=raised)
+        assert status(tree) == "rejected"
+        return
+    before = files(tree.root)
+    assert code_of(put, tree, 2, categoricalVeto=raised) == "VET-001"
+    assert files(tree.root) == before
+    forge(path, 2, categoricalVeto={**raised, "timestamp": names.iso(at(2))}, aggregateGrade="REJECTED")
+    assert (status(tree), gate_of(tree).passed) == ("blocked", False)
 
 
 @pytest.mark.req("F-050", "X-16")
@@ -650,8 +788,8 @@ def test_a_node_whose_answers_are_all_stale_is_pending(tree: Tree) -> None:
 
 @pytest.mark.req("F-074", "X-03")
 def test_a_catalogue_question_ages_by_its_dimension(tree: Tree) -> None:
-    catalogue = {"Q-single-test-02": {"weight": 1, "determinism": "deterministic", "dimension": "apiAvailability"}}
-    answers = [judged(), {"questionId": "Q-single-test-02", "score": "pass", "graderIdentity": SCRIPT}]
+    catalogue = {"Q-single-test-02": {"weight": 1, "determinism": "deterministic", "dimension": "apiAvailability"}, "Q-whenToUse": {"area": "single-test"}}
+    answers = [judged(), {"questionId": "Q-single-test-02", "score": "pass", "graderIdentity": SCRIPT, "evidence": "HTTP 200"}]
     envelope = {"area": "single-test", "harness": "claude-code", "version": "flowmcp/4.0.0", "timestamp": names.iso(at(1)), "answers": answers}
     record(tree, [envelope], TOOL, now=at(1), catalogue=catalogue)
     assert [item.action for item in regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 100))] == ["regraded"]

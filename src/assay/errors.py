@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "SCO-020": "No dimension has this name.",
     "SCO-021": "An HTTP status does not carry its score.",
     "SCO-022": "Scores were made under another version of the scoring system.",
+    "SCO-023": "An answer does not fit its question, or rests on no evidence.",
     "SCO-030": "No retrieval metric has this name, or no judged query is in the run.",
     "SCO-031": "A file of judgements or results is not of its shape.",
     "SCO-032": "A document stands twice for one query.",

@@ -136,7 +136,11 @@ def _record(argv: list[str]) -> int:
     )
     for name in ("namespace", "schema", "tool", "skill", "selection"):
         made.add_argument(f"--{name}", metavar="NAME", help=f"the {name} that is graded, where the envelope does not say")
-    made.add_argument("--questions", metavar="FILE", help='a catalogue of questions: {"Q-...": {"weight": 1, "determinism": "..."}}')
+    made.add_argument(
+        "--questions",
+        metavar="FILE",
+        help='a catalogue of questions, kept in the tree: {"Q-...": {"area", "weight", "determinism", "scoreType", "dimension", "naReasons"}}',
+    )
     made.add_argument(
         "--mode", choices=(FULL, PARTIAL), default=FULL, help="full computes a new grade; partial answers some questions and keeps the last one (default: full)"
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files import atomic_write, parse_json
+from assay.flowmcp.catalogue import read_catalogue
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import namespace_hash
 from assay.flowmcp.manifest import Manifest, read_manifest, snapshot_of
@@ -145,7 +146,7 @@ def _visible(folder: str) -> list[str]:
 def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: Systems | None = None, also: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """The index of a namespace, from its folder in the tree and what older indexes of it remember (`also`, from a ledger)."""
     home = os.path.join(root, "providers", namespace)
-    gathered, memory = _Collected([], [], [], [], set()), Memory(home, also=also)
+    gathered, memory, catalogue = _Collected([], [], [], [], set()), Memory(home, also=also), read_catalogue(root)
     schemas: dict[str, Any] = {}
     skills: dict[str, Any] = {}
     abouts: list[tuple[Node, dict[str, Any]]] = []
@@ -156,7 +157,7 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     def node(folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None) -> tuple[Node, dict[str, Any]]:
         place = Home(folder, (area,), namespace, tool, skill=skill)
         stored = read_entries(place, rules, systems=systems)
-        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored))
+        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=catalogue)
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -314,7 +315,7 @@ def selection_index(
 ) -> dict[str, Any]:
     """The index of a selection: its members as they stand now in their own namespaces, its About page, its skills and the grading of the whole."""
     home = os.path.join(root, "selections", selection_id)
-    gathered, memory = _Collected([], [], [], [], set()), Memory(home)
+    gathered, memory, catalogue = _Collected([], [], [], [], set()), Memory(home), read_catalogue(root)
     snapshot = snapshot_of(home, "selection")
     definition: dict[str, Any] = {}
     if snapshot is not None:
@@ -338,7 +339,7 @@ def selection_index(
     def node(folder: str, areas: tuple[str, ...], skill: str | None = None) -> tuple[Node, dict[str, Any]]:
         place = Home(folder, areas, selection=selection_id, skill=skill)
         stored = read_entries(place, rules, systems=systems)
-        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored))
+        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=catalogue)
         return found, node_document(found, home, live_hash=live)
 
     about, about_shown = node(os.path.join(home, "resources", "about"), ("about-selection",))

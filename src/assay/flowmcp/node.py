@@ -15,13 +15,14 @@ from assay.canon import digest
 from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.answers import shown
+from assay.flowmcp.catalogue import shortfall
 from assay.flowmcp.entry import EXTENDED_FORM, consistency_faults, recomputed, schema_valid, semantic_faults, upgrade
 from assay.flowmcp.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
-from assay.flowmcp.status import BLOCKED, NODE_REJECTED, PENDING, letter_status
+from assay.flowmcp.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
 from assay.flowmcp.versions import Systems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.flowmcp.aggregate import Aggregate
     from assay.flowmcp.policy import SchemaRules
@@ -156,8 +157,19 @@ class Node(NamedTuple):
     """The rejecting entries that nothing has lifted."""
 
 
-def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *, systems: Systems | None = None, lost: Sequence[Lost] = ()) -> Node:
-    """The status of a node from its entries, oldest first, the hash of what it grades now (None where that is not known) and the entries it has lost."""
+def judge(
+    stored: Sequence[Stored],
+    live_hash: str | None,
+    rules: SchemaRules,
+    *,
+    systems: Systems | None = None,
+    lost: Sequence[Lost] = (),
+    catalogue: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Node:
+    """The status of a node from its entries, oldest first, the hash of what it grades now (None where that is not known) and the entries it has lost.
+
+    The catalogue says what an entry must answer for its grade to make the node stable.
+    """
     newest = stored[-1].moment if stored else None
     versions: frozenset[tuple[str, str]] = frozenset()
     spoiled = next((item for item in stored if item.fault is not None), None)
@@ -207,6 +219,10 @@ def judge(stored: Sequence[Stored], live_hash: str | None, rules: SchemaRules, *
     if found != NODE_REJECTED and made_by != own and "+" in made_by + own:  # the rules of an unpublished policy say nothing about the letters of another
         return Node(PENDING, entry, current.path, f"graded under {made_by}, not under {own}; regrade it with the trigger grading-system-bump", newest, versions)
     vetoes = tuple(item.entry for item in open_vetoes.values() if item.entry is not None)
+    older = [item.entry for item in stored[: stored.index(current)] if item.entry is not None]
+    short = shortfall(entry, older, catalogue or {}, rules) if found == STABLE else None
+    if short is not None:
+        return Node(GRADED, entry, current.path, short, newest, versions, current.result)
     return Node(found, entry, current.path, None, newest, versions, current.result, vetoes)
 
 

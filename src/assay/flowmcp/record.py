@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import InputError
+from assay.errors import Fault, InputError
 from assay.files import parse_json
-from assay.flowmcp.answers import dimension_of
+from assay.flowmcp.answers import EXCLUDED
+from assay.flowmcp.catalogue import QUESTIONS, answer_faults, dimension, has_evidence, joined, stated
 from assay.flowmcp.entry import Built, Subject, blocked_entry, build_entry, regrading_trigger
 from assay.flowmcp.index import MIN_TESTS, lacks_tests, namespace_index
 from assay.flowmcp.manifest import about_text, snapshot_of
@@ -68,8 +69,6 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
     for answer in answers:
         question = str(answer.get("questionId"))
         known = catalogue.get(question, {})
-        if not isinstance(known, dict):
-            raise InputError("FMC-012", f"{question}: the catalogue does not hold an object for it.", fix='Write {"weight": 1, "determinism": "..."}.')
         whole = {
             "questionId": answer.get("questionId"),
             "score": answer.get("score"),
@@ -85,7 +84,9 @@ def complete_answers(envelope: Mapping[str, Any], catalogue: Mapping[str, Any], 
         }
         evidence = whole["evidence"]
         if isinstance(evidence, dict) and "httpStatus" in evidence:
-            due = terms_score(evidence["httpStatus"]) if dimension_of(question) in ("tosMatch", "legalAssessment") else http_score(evidence["httpStatus"])
+            due = (
+                terms_score(evidence["httpStatus"]) if dimension(question, catalogue) in ("tosMatch", "legalAssessment") else http_score(evidence["httpStatus"])
+            )
             if whole["score"] is None:
                 whole["score"] = due
             elif due != "pass" and whole["score"] not in ("fail", "stale", "n/a", 1):
@@ -200,7 +201,10 @@ def record(
             veto = make_veto(
                 raised.get("triggeredBy"), evidence=raised.get("evidence"), grader=raised.get("graderIdentity"), reasoning=raised.get("reasoning"), now=now
             )
-        answers = [answer for item in envelopes for answer in complete_answers(item, catalogue or {}, area=area.name, now=now)]
+        questions = joined(tree.catalogue(), stated(catalogue or {}), os.path.join(tree.root, QUESTIONS))
+        answers = [answer for item in envelopes for answer in complete_answers(item, questions, area=area.name, now=now)]
+        if veto is None:
+            _check_backed(answers, answer_faults(answers, area.name, questions, mode=mode))
         before = tree.node(area.name, names)
         cap = _check_allowed(tree, area.name, area.tier, names, before.status, mode, trigger)
         previous = last_full(stored)
@@ -226,11 +230,18 @@ def record(
             cap=cap,
         )
         path = tree.write_entry(built.entry, names, now=now)
-        tree.note_dimensions(
-            {question: known["dimension"] for question, known in (catalogue or {}).items() if isinstance(known, dict) and "dimension" in known}
-        )
+        tree.keep_catalogue(questions)
         tree.rebuild(kind, owner)
     return path, names, built
+
+
+def _check_backed(answers: Sequence[Mapping[str, Any]], faults: list[str]) -> None:
+    """Refuse answers that do not fit their questions, and scores that rest on nothing: without evidence the answer is n/a."""
+    bare = [item for item in answers if item.get("score") not in (None, *EXCLUDED) and not has_evidence(item)]
+    faults = [*faults, *(f"{item['questionId']} is scored {item['score']} without evidence." for item in bare)]
+    if faults:
+        fix = "Give evidence or a reasoning, or answer n/a with its naReason." if faults[0].endswith("without evidence.") else ""
+        raise InputError("SCO-023", faults[0], fix=fix, faults=[Fault(text, code="SCO-023") for text in faults])
 
 
 def _harness(envelope: Mapping[str, Any]) -> Any:

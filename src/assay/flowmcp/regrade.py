@@ -158,7 +158,8 @@ def _regrade_node(
         systems = systems._replace(grading=entry["gradingSystem"]) if entry["gradingSystem"] != systems.grading else systems
         notes = [f"scored anew under {systems.scoring}"]
     else:
-        answers, notes = age_answers(entry["gradings"], now, dimensions=tree.dimensions())
+        dimensions = {question: str(known["dimension"]) for question, known in tree.catalogue().items() if "dimension" in known}
+        answers, notes = age_answers(entry["gradings"], now, dimensions=dimensions)
         if answers == entry["gradings"]:
             return Outcome(place, "current", notes[0] if notes else "nothing has aged", grade=entry["aggregateGrade"])
     return _write(tree, place, node, entry, answers, systems, trigger, now, "; ".join(notes), issue, requested_by)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import Fault, InputError, UsageError
 from assay.files import atomic_create, atomic_write, parse_json
 from assay.flowmcp import index as idx
+from assay.flowmcp.catalogue import QUESTIONS, read_catalogue
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.entry import Subject, blocked_entry, is_extended, schema_faults, semantic_faults
 from assay.flowmcp.hashing import about_hash, hash8, namespace_hash
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from assay.flowmcp.source import SchemaFinding, ToolSchema
 
 OWN_HARNESS = "assay"
-QUESTIONS = "questions.json"
 MAX_SAME_MOMENT = 60
 _ENTRY_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 """What the id in an entry can name: it has a dot between namespace and name, so neither may hold one."""
@@ -161,7 +161,7 @@ class Tree:
         home, stored = self.node_home(area, names), self.stored(area, names)
         kind = "selections" if home.selection is not None else "providers"
         memory = Memory(self.home(kind, names["selection" if kind == "selections" else "namespace"]))
-        return judge(stored, self.live_hash(area, names), self.rules, systems=self.systems, lost=memory.take(home, stored))
+        return judge(stored, self.live_hash(area, names), self.rules, systems=self.systems, lost=memory.take(home, stored), catalogue=self.catalogue())
 
     def shown_status(self, area: str, names: dict[str, str]) -> str:
         """The status of a node as the index shows it."""
@@ -222,24 +222,15 @@ class Tree:
                 about = (manifest.about_hash if manifest else page.hash8 if page else None) or about
         return namespace_hash(members, about) if members else None
 
-    def dimensions(self) -> dict[str, str]:
-        """What the questions of this tree ask about, where a catalogue said so."""
-        path = os.path.join(self.root, QUESTIONS)
-        if not os.path.exists(path):
-            return {}
-        with open(path, "rb") as stream:
-            found = parse_json(stream.read())
-        return {str(question): str(name) for question, name in found.items()} if isinstance(found, dict) else {}
+    def catalogue(self) -> dict[str, dict[str, Any]]:
+        """What the questions of this tree ask, where a catalogue said so."""
+        return read_catalogue(self.root)
 
-    def note_dimensions(self, stated: dict[str, str]) -> None:
-        """Keep what questions ask about, so that their answers age as they should. A question never changes what it asks about."""
-        known = self.dimensions()
-        for question, name in stated.items():
-            if known.get(question, name) != name:
-                raise InputError("SCO-020", f"{question} asks about {known[question]}, not {name}.", where=os.path.join(self.root, QUESTIONS))
-        if any(question not in known for question in stated):
+    def keep_catalogue(self, found: dict[str, dict[str, Any]]) -> None:
+        """Keep the catalogue that gradings were held against, so that later ones are held against it too."""
+        if found != self.catalogue():
             with atomic_write(os.path.join(self.root, QUESTIONS)) as stream:
-                stream.write(document_bytes(dict(sorted({**known, **stated}.items()))))
+                stream.write(document_bytes(dict(sorted(found.items()))))
 
     # --- the index ------------------------------------------------------------------------------------------------------------------------
 
