@@ -421,3 +421,30 @@ def test_tests_that_need_the_entry_point_are_refused_without_one() -> None:
 def test_tests_that_a_solution_brings_are_not_taken_for_those_of_the_item() -> None:
     result = check_solution("def square(x): return x * x\ndef test_mine(x): assert False\ndef test_other(): assert False\n", "assert square(3) == 9\n")
     assert result.passed is True, result.reason
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def square(x): return 1\ndef check(c): pass\ndef test_a(): pass\nimport unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n",
+        "import os\nfor fd in range(3, 64):\n    try: os.write(fd, bytes(7) + b'\\x12l3:s6:passeds0:i1;')\n    except OSError: pass\ndef square(x): return 1\n",
+        "__ran__ = print\n__builtins__ = {}\n__name__ = 'test'\ndef square(x): return 1\n",
+        "def square(x): raise StopIteration\n",
+        "import unittest\ndef square(x): raise unittest.SkipTest('no')\n",
+        "import asyncio\ndef square(x): raise asyncio.CancelledError\n",
+        "async def square(x): return 9\n",
+        "import os\nos.fork()\ndef square(x): return 1\n",
+    ],
+    ids=["brings tests", "writes verdicts", "names of the runner", "stops", "skips", "cancels", "waits", "forks"],
+)
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def check(candidate):\n    assert candidate(3) == 9\n",
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(square(3), 9)\n",
+        "async def test_a():\n    assert square(3) == 9\n",
+    ],
+    ids=["check", "unittest", "async"],
+)
+def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, test: str) -> None:
+    assert check_solution(code, test, "square").passed is not True

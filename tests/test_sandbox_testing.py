@@ -150,6 +150,27 @@ CODE = {
         "    sys._getframe(1).f_globals['AssertionError'] = quiet\n    return a - b\n"
     ),
     "traces the test away": "import sys\ndef add(a, b):\n    def trace(*a): return trace\n    sys.settrace(trace); sys.exit(0)\n",
+    "swaps the test's code from a thread": (
+        "import sys, threading, time\n"
+        "def swap():\n"
+        "    for _ in range(2000):\n"
+        "        for module in list(sys.modules.values()):\n"
+        "            test, case = getattr(module, 'test_add', None), getattr(module, 'Calc', None)\n"
+        "            if hasattr(test, '__code__'): test.__code__ = (lambda: None).__code__\n"
+        "            if case is not None: case.test_add = lambda self: None\n"
+        "        time.sleep(0.0001)\n"
+        "threading.Thread(target=swap, daemon=True).start()\ntime.sleep(0.05)\n" + CALC
+    ),
+    "calls failures skipped": "import unittest\nunittest.TestCase.failureException = unittest.SkipTest\n" + CALC,
+    "edits the record on its way": "import json\nold = json.dumps\njson.dumps = lambda *a: old(*a).replace('failed', 'passed')\n" + CALC,
+    "exits by a timer": (
+        "import os, signal\nsignal.signal(signal.SIGALRM, lambda *a: os._exit(0))\nsignal.setitimer(signal.ITIMER_REAL, 0.001)\n" + CALC
+    ),
+    "exits when it is thrown away": "import os\nclass Bomb:\n    def __del__(self): os._exit(0)\nbomb = Bomb()\ndel bomb\n" + CALC,
+    "sets the runner's variables": (
+        "import os\nos.environ['PYTEST_ADDOPTS'] = '--collect-only'\nos.environ['PYTEST_PLUGINS'] = 'calc'\n"
+        "pytest_plugins = ['calc']\ndef pytest_pyfunc_call(pyfuncitem): return True\n" + CALC
+    ),
     "ends in a thread": "import os, threading\nthreading.Thread(target=os._exit, args=(0,)).start()\n" + CALC,
 }  # fmt: skip
 HOSTILE |= {name: {"calc.py": text} for name, text in CODE.items()}

@@ -114,11 +114,12 @@ def _step_fault(seen: list[tuple[str, str]]) -> str:
 
 
 def _held(names: list[str], steps: list[list[str]], wanted: int) -> str | None:
-    """An assertion that cannot hold, and did; None where all failed as they must."""
-    ended = {name: outcome for name, phase, outcome in steps if phase == "call" and outcome != "started"}
+    """An assertion that cannot hold, and did; None where all failed as they must. One that a fixture of the project stopped has not held either."""
     if len(set(names)) != wanted:
         return "assertions that must fail did not run"
-    return next((f"{name.rpartition('.')[2]} held, which cannot be" for name in names if ended.get(name) != "failed"), None)
+    failed = {name for name, _, outcome in steps if outcome in ("failed", "errored")}
+    held = {name for name, phase, outcome in steps if phase == "call" and outcome not in ("failed", "errored", "started")}
+    return next((f"{name.rpartition('.')[2]} held, which cannot be" for name in names if name in held or name not in failed), None)
 
 
 def _is_within(collected: str, test: str) -> bool:

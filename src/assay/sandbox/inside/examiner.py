@@ -160,8 +160,8 @@ def _finish(result: Any, name: str) -> None:
         result = asyncio.run(wait())
     if hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"):
         raise TestsError(f"`{name}` yields: only a test runner with fixtures can run it")
-    if result is not None and not result:
-        raise AssertionError(f"`{name}` returned {result!r}")
+    if result is False:
+        raise AssertionError(f"`{name}` returned False")
 
 
 def _run_cases(cases: list[Any]) -> None:

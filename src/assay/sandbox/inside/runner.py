@@ -2,12 +2,13 @@
 
 Nothing is decided here: the caller reads the record, see `sandbox.testing`. The key of the signature comes on standard input and is gone before any code
 of the tree runs. The test runner is imported before the tree is on the path, and test modules are made from bytes that were read before that, so no
-module, compiled file or entry of `sys.modules` can stand in for them. At the end tests that must fail run in the same process: where the code under test
-changed the test runner or its assertions, they pass, and that gives it away.
+module, compiled file or entry of `sys.modules` can stand in for them; a test that passed must have been entered. At the end tests that must fail run in
+the same process: where the code under test changed the test runner or its assertions, they pass, and that gives it away.
 """
 
 from __future__ import annotations
 
+import ast
 import hmac
 import importlib
 import importlib.util
@@ -59,6 +60,9 @@ class Record:
         """What went wrong outside of any test: a word and a reason."""
         self.must_fail: list[str] = []
         """Tests of our own, which run after the others."""
+        self.defined: set[str] = set()
+        self.entered: set[str] = set()
+        """Functions that the test modules define as tests, and those that the present test has entered."""
 
     def fault(self, word: str, reason: object) -> None:
         """Note what went wrong, with the end of a long reason."""
@@ -70,14 +74,14 @@ class Record:
 
         if str(module_path) not in self.sources:
             return None
-        source = self.sources[str(module_path)]
+        source, record = self.sources[str(module_path)], self
 
         class Loaded(pytest.Module):
             made: Any = None
 
             def _getobj(self) -> Any:
                 if self.made is None:
-                    self.made = load(str(module_path), source)
+                    self.made = load(str(module_path), source, record)
                 return self.made
 
         return Loaded.from_parent(parent, path=module_path)
@@ -103,6 +107,10 @@ class Record:
         self.must_fail = [item.nodeid for item in ours]
         session.items += ours
 
+    def pytest_runtest_logstart(self) -> None:
+        """Another test begins."""
+        self.entered.clear()
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """A phase of a test ended."""
         outcome = str(report.outcome)
@@ -110,7 +118,13 @@ class Record:
             return
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if outcome == "skipped" else "xpassed"
+        if report.when == "call":
+            outcome = self.confirm(report.nodeid.rpartition("::")[2].partition("[")[0], outcome)
         self.steps.append((report.nodeid, str(report.when), outcome))
+
+    def confirm(self, function: str, outcome: str) -> str:
+        """A test that passed without being entered was replaced by something else."""
+        return "never ran" if outcome == "passed" and function in self.defined - self.entered else outcome
 
     def check(self, name: str, function: Any, case: Any) -> None:
         """A coroutine or generator of a plain TestCase is made and never run."""
@@ -131,8 +145,10 @@ def result_class(record: Record) -> type[unittest.TextTestResult]:
 
     def noting(name: str, outcome: str) -> Any:
         def note(self: Any, test: Any, *more: Any) -> None:
+            if name == "startTest":
+                record.entered.clear()
             if name != "addSubTest" or more[-1] is not None:  # a part of a test that passed says nothing yet
-                record.steps.append((test.id(), "call", outcome))
+                record.steps.append((test.id(), "call", record.confirm(test.id().rpartition(".")[2], outcome)))
             getattr(unittest.TextTestResult, name)(self, test, *more)
 
         return note
@@ -140,8 +156,17 @@ def result_class(record: Record) -> type[unittest.TextTestResult]:
     return type("Result", (unittest.TextTestResult,), {name: noting(name, outcome) for name, outcome in OUTCOMES.items()})
 
 
-def load(path: str, source: bytes, *, root: str = "") -> types.ModuleType:
-    """A test module from its bytes. Its name counts from `root`, or else from the first folder above it that is no package."""
+def load(path: str, source: bytes, record: Record, *, root: str = "") -> types.ModuleType:
+    """A test module from its bytes, in which every test tells the record that it was entered.
+
+    Its name counts from `root`, or else from the first folder above it that is no package.
+    """
+    tree = ast.parse(source, path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+            record.defined.add(node.name)
+            told = ast.Expr(ast.Call(ast.Name("__entered__", ast.Load()), [ast.Constant(node.name)], []))
+            node.body.insert(int(ast.get_docstring(node) is not None), ast.fix_missing_locations(ast.copy_location(told, node.body[0])))
     folder, name = os.path.split(path)
     parts = [] if name == "__init__.py" else [name.removesuffix(".py")]
     while (folder != root) if root else os.path.isfile(os.path.join(folder, "__init__.py")):
@@ -155,7 +180,8 @@ def load(path: str, source: bytes, *, root: str = "") -> types.ModuleType:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102  # the caller's tests
+    module.__dict__["__entered__"] = record.entered.add
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102  # the caller's tests
     if above:
         setattr(above[-1], parts[-1], module)
     return module
@@ -184,8 +210,8 @@ def _flat(suite: Any) -> list[Any]:
     return [one for test in suite for one in _flat(test)] if isinstance(suite, unittest.BaseTestSuite) else [suite]
 
 
-def _load_suite(path: str, source: bytes, rest: str) -> unittest.TestSuite:
-    module = load(path, source, root=os.getcwd())
+def _load_suite(record: Record, path: str, rest: str) -> unittest.TestSuite:
+    module = load(path, record.sources[path], record, root=os.getcwd())
     loader = unittest.TestLoader()
     return loader.loadTestsFromName(rest, module) if rest else loader.loadTestsFromModule(module)
 
@@ -224,7 +250,7 @@ def main() -> None:
                 record.fault("ended early", f"pytest ended with {code}")
             run_unittest(record, unittest.TestSuite(), io.StringIO())
         else:
-            run_unittest(record, _load_suite(path, record.sources[path], *rest))
+            run_unittest(record, _load_suite(record, path, *rest))
     except BaseException as error:
         record.fault("ended early", f"{type(error).__name__}: {error}")
         importlib.import_module("traceback").print_exc()
