@@ -402,6 +402,56 @@ def test_a_library_cannot_give_a_published_id_another_meaning(assay: Any, tmp_pa
     assert json.loads(done.err)["error"]["code"] == "LIB-003"
 
 
+@pytest.mark.parametrize("how", ["--library", "ASSAY_LIBRARY"])
+def test_a_library_cannot_change_what_a_shipped_name_means(assay: Any, tmp_path: Path, how: str) -> None:
+    text = (LIBRARY / "profiles/rag@1.yaml").read_text()
+    policy = (LIBRARY / "policies/workflow@1.yaml").read_text()
+    for folder in ("profiles", "policies"):
+        (tmp_path / "team" / folder).mkdir(parents=True)
+    (tmp_path / "team/profiles/rag@99.yaml").write_text(_but("version: 1", "version: 99", text))
+    (tmp_path / "team/profiles/other@99.yaml").write_text(_but("profile: rag", "profile: other", _but("version: 1", "version: 99", text)))
+    (tmp_path / "team/policies/workflow@99.yaml").write_text(_but("min: 90", "min: 85", _but("version: 1", "version: 99", policy)))
+    for name in ("release", "exam", "flowmcp"):
+        own = (LIBRARY / f"policies/{name}@1.yaml").read_text()
+        (tmp_path / f"team/policies/{name}@99.yaml").write_text(_but("version: 1", "version: 99", own))
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    options = ("--library", "team") if how == "--library" else ()
+    env = {} if how == "--library" else {"ASSAY_LIBRARY": "team"}
+    letter = Shelf().profile("rag@1").alias
+    plain = assay("grade", "run.json", "--json").json()["results"][0]
+    for asked in ((), ("--profile", "rag"), ("--profile", "rag@1"), ("--profile", letter), ("--policy", "workflow"), ("--policy", "workflow@1")):
+        done = assay("grade", "run.json", *asked, *options, "--json", env=env).json()["results"][0]
+        named = ("profile", "policy", "scoringSystem", "gradingSystem", "grade", "digests")
+        assert [done[key] for key in named] == [plain[key] for key in named], asked
+    for kind, name in (("policies", "release"), ("policies", "exam"), ("policies", "flowmcp"), ("profiles", "rag"), ("policies", "workflow")):
+        assert str(assay("library", "show", kind, name, *options, "--json", env=env).json()["version"]) == "1"
+    own = assay("grade", "run.json", "--profile", "rag@99", "--policy", "workflow@99", *options, "--json", env=env).json()["results"][0]
+    assert (own["profile"], own["policy"]) == ("rag@99", "workflow@99"), "written out, it is what was asked for"
+    assert own["scoringSystem"].startswith("scoringSystem/1.0.0+"), "and the result shows that it is not the shipped one"
+    assert own["gradingSystem"].startswith("gradingSystem/1.0.0+")
+
+
+def test_the_lock_of_a_library_cannot_give_a_shipped_file_another_content(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "team/profiles").mkdir(parents=True)
+    data = (LIBRARY / "profiles/rag@1.yaml").read_bytes()
+    (tmp_path / "team/profiles/rag@1.yaml").write_bytes(data)
+    content = json.loads((LIBRARY / "published.lock").read_text())["content"]["profiles/rag@1"]
+    forged = {"published": {"profiles/rag@1": sha256(data).hexdigest()}, "content": {"profiles/rag@1": {**content, "gates": []}}}
+    (tmp_path / "team/published.lock").write_text(json.dumps(forged))
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    plain, done = (assay("grade", "run.json", *options, "--json").json()["results"][0] for options in ((), ("--library", "team")))
+    assert done["hard_gates"] == plain["hard_gates"]
+
+
+@pytest.mark.parametrize("kind", ["--profile", "--policy", "--rubric"])
+def test_a_file_with_the_name_of_a_shipped_item_is_not_taken_for_it(assay: Any, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    name = "workflow" if kind == "--policy" else "rag"
+    before = assay("grade", "run.json", kind, name, "--json").out
+    (tmp_path / name).write_text("not even YAML: [")
+    assert assay("grade", "run.json", kind, name, "--json").out == before
+
+
 # --- the built-in lock ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """The shelf: finds, loads, checks and pins profiles, policies and rubrics.
 
-Built-in items lie beside this file; a team's own folder with the same three sub-folders may be put in front (`--library`, ASSAY_LIBRARY). A file is named
-`name@version.yaml`. What is published stands in `published.lock` with its digest, and a published file that has changed is refused, never graded with.
+Built-in items lie beside this file; a team's own folder with the same three sub-folders may be added (`--library`, ASSAY_LIBRARY). A file is named
+`name@version.yaml`. What is published stands in `published.lock` with its digest, and a published file that has changed is refused, never graded with. A folder
+adds names; a bare name, an alias letter or a family that is shipped means the shipped item, and a folder's `rag@2` is taken only where it is written out.
 
 A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`), and each of its processes grades by those bytes: a file that
 is edited meanwhile must not give one name two texts.
@@ -154,13 +155,17 @@ class Shelf:
                     yield Entry(kind, name, version, os.path.join(folder, base), root)
 
     def find(self, kind: str, name: str) -> Entry:
-        """The file for `name` (its newest version) or `name@version`."""
+        """The file for `name` (its newest version, the shipped one where the name is shipped) or `name@version`."""
         wanted, _, version = name.partition("@")
         found = [entry for entry in self.entries(kind) if entry.name == wanted and (not version or entry.version == version)]
         if found:
-            return max(found, key=lambda entry: _version_key(entry.version))
+            return max(found, key=self._rank)
         names = [entry.name for entry in self.entries(kind)] + [entry.id for entry in self.entries(kind)]
         raise ShelfError("LIB-001", f"no {_singular(kind)} is named '{name}'.{near_miss(name, names)}", fix=f"`assay library list {kind}` shows them.")
+
+    def _rank(self, entry: Entry) -> tuple[Any, ...]:
+        # A folder may repeat a shipped id; other bytes under it are refused when it is loaded.
+        return entry.root == BUILTIN or entry.key in self.published(BUILTIN), _version_key(entry.version)
 
     def load(self, kind: str, name: str) -> Any:
         """The record of that name, or of a YAML file given by path."""
@@ -176,7 +181,9 @@ class Shelf:
                 data = self.read(entry.path)
                 _refuse_other_meaning(entry.key, entry.path, data, self.published(BUILTIN))
                 lock = self._lock(entry.root)
-                cached = load_data(kind, entry.path, data, published=lock["published"].get(entry.key), frozen=lock.get("content", {}).get(entry.key))
+                # what was frozen is believed of the package alone: a folder's lock could say something else than its file
+                frozen = self._lock(BUILTIN).get("content", {}).get(entry.key)
+                cached = load_data(kind, entry.path, data, published=lock["published"].get(entry.key), frozen=frozen)
                 own = str(cached.id)
                 if own != entry.id:
                     raise ShelfError("LIB-002", f"the file is named '{entry.id}' but holds '{own}'.", where=entry.path, fix="Rename one of them.")
@@ -188,14 +195,14 @@ class Shelf:
     def profile(self, name: str) -> Profile:
         """A profile by name, alias letter, `name@version` or path."""
         if len(name) == 1:
-            aliased = [(_version_key(entry.version), entry.id) for entry in self.entries("profiles") if self.load("profiles", entry.id).alias == name]
+            aliased = [entry for entry in self.entries("profiles") if self.load("profiles", entry.id).alias == name]
             if aliased:
-                name = max(aliased)[1]
+                name = max(aliased, key=self._rank).id
         loaded: Profile = self.load("profiles", name)
         return loaded
 
     def profile_for_family(self, family: str) -> Profile:
-        """The profile that serves a family: the one with its name, else another, the newest version. There is no default."""
+        """The profile that serves a family: a shipped one before a folder's, the one with its name before another, the newest version. There is no default."""
         found: list[tuple[Any, Profile]] = []
         families = []
         for entry in self.entries("profiles"):
@@ -203,7 +210,8 @@ class Shelf:
             families.append(profile.family)
             if profile.family == family:
                 # the profile with the family's own name comes before others that serve it too
-                found.append(((entry.name == family, _version_key(entry.version), entry.name), profile))
+                shipped, version = self._rank(entry)
+                found.append(((shipped, entry.name == family, version, entry.name), profile))
         if not found:
             raise ShelfError(
                 "SCO-010",
@@ -258,10 +266,7 @@ class Shelf:
 
 _OTHERS = (FLOWMCP, EXAM, RELEASE)
 _MEANT_FOR = {None: "runs and scorecards", FLOWMCP: "tool schemas", EXAM: "exams", RELEASE: "releases"}
-
-
-def _singular(kind: str) -> str:
-    return {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}[kind]
+_singular = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}.__getitem__
 
 
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
