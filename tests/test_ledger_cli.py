@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -148,7 +149,7 @@ def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(ass
     assert assay("grade", "runs.jsonl", "--library", library, "--store", "l.db").code == 0
     text = (BUILTIN / "profiles" / "rag@1.yaml").read_text()
     (library / "profiles" / "rag@2.yaml").write_text(text.replace("\nversion: 1\n", "\nversion: 2\n"))
-    assert assay("grade", "runs.jsonl", "--library", library, "--json").json()["results"][0]["profile"] == "rag@2"
+    assert assay("grade", "runs.jsonl", "--library", library, "--profile", "rag@2", "--json").json()["results"][0]["profile"] == "rag@2"
     played = assay("replay", "r-1", "--db", "l.db", "--library", library, "--json")
     assert (played.code, played.json()["profile"]) == (0, "rag@1")
 
@@ -206,6 +207,55 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     assert (document["clean"], document["fault_count"]) == (False, 1)
     played = assay("replay", "r-1", "--db", "l.db")
     assert (played.code, "not what its digest says" in played.err) == (3, True)
+
+
+def spoiled(path: Path, *statements: str) -> None:
+    """Change a ledger behind its back."""
+    raw = sqlite3.connect(path)
+    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        raw.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        raw.execute(statement)
+    raw.commit()
+    raw.close()
+
+
+OWN = ("records", "links", "steps", "tool_calls", "tags", "tombstones", "seen", "counts")
+
+
+def test_a_ledger_that_was_emptied_is_not_clean(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs.jsonl", *(run(run_id=f"r-{index}") for index in range(3)))
+    stored = assay("grade", "runs.jsonl", "--store", "l.db").err
+    head = re.search(r"The head is (default:9:sha256:[0-9a-f]{64})\.", stored)
+    assert head is not None, stored
+    whole = (tmp_path / "l.db").read_bytes()
+    for statements, code in (
+        ([f"DELETE FROM {name}" for name in OWN], 1),  # its head says otherwise
+        (["DROP TABLE records"], 1),
+        (["DROP TABLE heads", "DROP TABLE records"], 1),
+        ([f"DELETE FROM {name}" for name in (*OWN, "heads")], 4),  # nothing inside remembers
+    ):
+        (tmp_path / "l.db").write_bytes(whole)
+        spoiled(tmp_path / "l.db", *statements)
+        done, document = assay("verify", "--db", "l.db"), assay("verify", "--db", "l.db", "--json")
+        assert (done.code, document.code, ": clean" in done.out, document.json()["clean"]) == (code, code, False, False if code == 1 else None), statements
+        assert assay("verify", "--db", "l.db", "--head", head[1]).code == 1, statements
+    assert "it holds no records, so nothing was verified" in done.out
+    (tmp_path / "l.db").write_bytes(b"")
+    assert assay("verify", "--db", "l.db", "--head", head[1]).code == 3
+
+
+def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs.jsonl", run())
+    assay("grade", "runs.jsonl", "--store", "l.db")
+    with open_ledger(f"{tmp_path}/l.db") as ledger:
+        kept = ledger.find("run").items[0].digest
+    row = f"INSERT INTO live_runs VALUES ('default', 'r-1', 'done', x'7b7d', 1, '{kept}', NULL, '2026-11-15T00:00:00Z')"
+    spoiled(tmp_path / "l.db", row)
+    assert assay("verify", "--db", "l.db").code == 0
+    spoiled(tmp_path / "l.db", *(f"DELETE FROM {name}" for name in (*OWN, "heads")))
+    done = assay("verify", "--db", "l.db")
+    assert (done.code, f"{kept}: a live run was stored as this record, and it is not there." in done.out) == (1, True), done.out
 
 
 def test_a_grade_whose_evidence_was_forgotten_cannot_be_replayed(assay: Any, tmp_path: Path) -> None:

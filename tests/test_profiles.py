@@ -501,9 +501,11 @@ def test_an_alias_stands_for_the_newest_version_too(tmp_path: Path) -> None:
     assert shelf.profile("Z").id == shelf.profile("own").id == "own@3"
 
 
-def test_a_teams_own_newer_version_goes_before_the_built_in_one_and_the_old_one_can_be_pinned(tmp_path: Path) -> None:
-    shelf = library(tmp_path, profiles={"rag@2": profile("rag", "2", family="rag")})
-    assert graded(run("rag"), shelf)["profile"] == "rag@2"
+def test_a_teams_own_newer_version_of_a_shipped_profile_is_taken_only_where_it_is_written_out(tmp_path: Path) -> None:
+    shelf = library(tmp_path, profiles={"rag@2": profile("rag", "2", family="rag", more="alias: C\n")})
+    assert graded(run("rag"), shelf)["profile"] == "rag@1"
+    assert shelf.profile("rag").id == shelf.profile("C").id == shelf.profile_for_family("rag").id == "rag@1"
+    assert graded(run("rag"), shelf, profile="rag@2")["profile"] == "rag@2"
     assert graded(run("rag"), shelf, profile="rag@1")["profile"] == "rag@1"
     assert graded(run("dag-review"), shelf)["profile"] == "dag-review@1"
 
@@ -602,12 +604,12 @@ def test_the_command_refuses_a_changed_published_profile(assay: Any, copied: Pat
 def test_a_change_in_a_new_version_is_welcome(copied: Path) -> None:
     text = (copied / "profiles" / "rag@1.yaml").read_text().replace("version: 1", "version: 2").replace("weight: 0.35", "weight: 0.36")
     (copied / "profiles" / "rag@2.yaml").write_text(text)
-    assert graded(run("rag"), Shelf(str(copied)))["profile"] == "rag@2"
+    assert graded(run("rag"), Shelf(str(copied)), profile="rag@2")["profile"] == "rag@2"
     assert publish(str(copied), {}) == ["profiles/rag@2"]
     assert changed(Shelf(str(copied))) == []
     edit(copied / "profiles" / "rag@2.yaml", "weight: 0.36", "weight: 0.37")
     with pytest.raises(ShelfError) as caught:
-        graded(run("rag"), Shelf(str(copied)))
+        graded(run("rag"), Shelf(str(copied)), profile="rag@2")
     assert caught.value.code == "LIB-003"
     assert graded(run("rag"), Shelf(str(copied)), profile="rag@1")["profile"] == "rag@1"
 

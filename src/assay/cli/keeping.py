@@ -84,9 +84,11 @@ class Store:
             for stored in self.ledger.put_many(batch, project=self.project):
                 new += stored.new
                 known += not stored.new
+        seq, chain = self.ledger.head(project=self.project)
         self.ledger.close()
         self.tell()
-        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before.\n")
+        head = f"The head is {self.project}:{seq}:{chain}."
+        sys.stderr.write(f"assay: {new:,} records stored in {printable(self.ledger.where)}, {known:,} were there before. {head}\n")
 
     def tell(self) -> None:
         """Say what was to be told."""

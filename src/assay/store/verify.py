@@ -1,7 +1,7 @@
 """Checking a whole ledger: every digest, every link of the chain, every row that was taken out of a body.
 
 All of it is computed again from the stored bytes, as of one moment, in one pass for each project; nothing that is stored is believed. A chain cannot
-tell that its newest records were cut off: give `expected`, the head as it was noted elsewhere.
+tell that its newest records were cut off: live runs and traces that name a record remember it, and so does `expected`, the head as it was noted elsewhere.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
+from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, select, type_coerce, union
+from sqlalchemy import Connection, Select, Table, inspect, select, type_coerce, union
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
@@ -23,6 +24,8 @@ from assay.store.drafts import TOMBSTONE_SCHEMA, digest_text
 from assay.store.facets import Facets, facets_of
 from assay.store.ledger import Ledger
 from assay.store.names import Name, Tally, counted
+from assay.store.serving import live_runs
+from assay.store.traces import traces
 from assay.store.writing import Head
 
 SHOWN = 1000
@@ -31,6 +34,7 @@ _BATCH = 2000
 _RESTORE = "Restore it from a copy; a grade that rests on it cannot be trusted."
 _OUTSIDE = "Rows were changed, removed or put in from outside; restore the ledger from a copy."
 _BREAKS = "the chain breaks here: this record, what is said about it, its links or their ends, or the one before is not as it was written."
+_OWN = (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)
 _NO_FACETS = (None,) * len(t.FACETS)
 
 
@@ -89,10 +93,29 @@ class _Found:
 
 
 def _check_all(connection: Connection, found: _Found, expected: Mapping[str, tuple[int, str]]) -> None:
-    named = union(*(select(table.c.project) for table in (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)))
+    there = set(inspect(connection).get_table_names())
+    if lost := [table.name for table in (*_OWN, live_runs, traces) if table.name not in there]:
+        for name in lost:
+            found.add("", None, None, f"the table '{name}' is gone.", _OUTSIDE)
+        return
+    named = union(*(select(table.c.project) for table in _OWN))
     projects = sorted({*map(str, connection.execute(named).scalars()), *expected})
     for project in projects:
         _check_project(connection, project, found, expected.get(project))
+    _check_named(connection, live_runs, "a live run", found)
+    _check_named(connection, traces, "a trace", found)
+
+
+def _check_named(connection: Connection, table: Table, what: str, found: _Found) -> None:
+    """What was stored for a live run or a trace is there, or was forgotten and left its row: nothing else takes a record away."""
+    rows = _stream(connection, select(table.c.project, table.c.digest).where(table.c.digest.is_not(None)))
+    while batch := [(str(project), bytes.fromhex(str(digest).removeprefix("sha256:"))) for project, digest in islice(rows, _BATCH // 4)]:
+        c = t.records.c
+        asked = select(c.project, c.digest).where(c.digest.in_([digest for _, digest in batch]))
+        there = {(str(project), _bytes(digest)) for project, digest in connection.execute(asked)}
+        for project, digest in batch:
+            if (project, digest) not in there:
+                found.add(project, None, digest, f"{what} was stored as this record, and it is not there.", _OUTSIDE)
 
 
 def _check_project(connection: Connection, project: str, found: _Found, expected: tuple[int, str] | None) -> None:
