@@ -34,7 +34,7 @@ from assay.flowmcp.entry import (
 )
 from assay.flowmcp.index import index_fault
 from assay.flowmcp.manifest import flowmcp_version
-from assay.flowmcp.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED
+from assay.flowmcp.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
 from assay.flowmcp.node import Home, judge, read_entries
 from assay.flowmcp.policy import SchemaRules
 from assay.flowmcp.tree import Tree
@@ -117,7 +117,7 @@ def test_the_published_schemas_ship_as_they_were_published(shared: Path, name: s
     assert published_schema(name) == json.loads((shared / "spec" / f"{name}.schema.json").read_text())
 
 
-@pytest.mark.req("F-054", "F-055", "F-056", "F-057", "F-058", "F-059", "F-062")
+@pytest.mark.req("F-054", "F-055", "F-056", "F-057", "F-058", "F-059")
 @pytest.mark.parametrize("area", AREAS)
 def test_an_entry_of_every_area_has_the_published_form(area: str, annex: jsonschema_rs.Draft202012Validator) -> None:
     entry = built(area)
@@ -127,7 +127,7 @@ def test_an_entry_of_every_area_has_the_published_form(area: str, annex: jsonsch
     assert "form" not in entry
 
 
-@pytest.mark.req("F-054", "F-057", "F-062")
+@pytest.mark.req("F-054", "F-057")
 def test_the_areas_and_personas_are_exactly_the_published_ones() -> None:
     properties = published_schema("grading-entry")["properties"]
     assert properties["area"]["enum"] == list(AREAS)
@@ -136,11 +136,35 @@ def test_the_areas_and_personas_are_exactly_the_published_ones() -> None:
     assert properties["regradingTrigger"]["properties"]["triggeredBy"]["enum"] == list(TRIGGERS)
 
 
+ELEVEN = (
+    "single-test", "tools-aggregate-schema", "tools-aggregate-namespace", "namespace-description", "namespace-skills", "about-namespace", "about-selection",
+    "selection-skills-L1", "selection-skills-L2", "selection-skills-L3", "selection-aggregate",
+)  # fmt: skip
+
+
 @pytest.mark.req("F-062")
-@pytest.mark.parametrize("area", ["single-tests", "Single-test", "", None, 1, []])
-def test_an_unknown_area_is_refused(area: Any) -> None:
+def test_the_areas_are_the_eleven_of_the_specification_and_no_other() -> None:
+    assert tuple(AREAS) == ELEVEN
+    assert tuple(published_schema("grading-entry")["properties"]["area"]["enum"]) == ELEVEN
+    assert all(schema_valid(built(area)) for area in ELEVEN)
+
+
+@pytest.mark.req("F-062")
+@pytest.mark.parametrize("area", ["single-tests", "Single-test", " single-test", "selection-skills-L4", "whenToUse", "*", "", None, 1, []])
+def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(area: Any, tmp_path: Path) -> None:
     assert code_of(built, subject=subject_of()._replace(area=area)) == "GRD-043"
-    assert not schema_valid({**built(), "area": area})
+    assert code_of(area_of, area) == "GRD-043"
+    entry = {**built(), "area": area}
+    assert not schema_valid(entry)
+    assert any(fault.startswith("area") for fault in schema_faults(entry))
+    extended = {**entry, "form": EXTENDED_FORM, "notes": []}
+    assert not schema_valid(extended)
+    file = tmp_path / "_gradings" / "single-test--2026-05-01T12-00-00Z.json"
+    file.parent.mkdir()
+    file.write_bytes(document_bytes(entry))
+    (stored,) = read_entries(Home(str(tmp_path), ("single-test",), namespace="alpha", tool="getPrice"), RULES)
+    assert stored.entry is None
+    assert stored.fault
 
 
 @pytest.mark.req("F-008", "F-054")

@@ -427,7 +427,7 @@ def test_a_question_leads_to_its_dimension_however_its_id_is_spelled(name: str) 
     assert dimension_of(f"Q-{name}-02") is None
 
 
-@pytest.mark.req("F-066", "X-13")
+@pytest.mark.req("X-13")
 def test_catalogue_weights_that_do_not_sum_to_one_are_divided_by_their_sum() -> None:
     weights_ = [Decimal(text) for text in (".34", ".33", ".33", ".34", ".33", ".33", ".25", ".25", ".25", ".25")]
     assert sum(weights_) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -480,6 +481,53 @@ def test_answers_of_another_scoring_system_are_refused(quick: Run, tmp_path: Pat
     grow(quick, tmp_path)
     result = record(quick, tmp_path, envelope("single-test", scoringSystem="scoringSystem/0.9.0"), *WEIGHT, now=LATER)
     assert (result.code, "[SCO-022]" in result.err) == (3, True)
+
+
+QUARTERS, THIRDS = ["0.25"] * 4, ["0.34", "0.33", "0.33"]
+CATALOGUED = {  # for each area: how many deterministic questions stand first, and the weights; None where the specification gives only a count
+    "single-test": (3, [*THIRDS, *THIRDS, *QUARTERS]), "tools-aggregate-schema": (1, [None] * 6), "tools-aggregate-namespace": (1, ["0.2"] * 5),
+    "namespace-description": (0, QUARTERS), "namespace-skills": (0, [None] * 6), "about-namespace": (1, [None] * 7), "about-selection": (1, [None] * 7),
+    "selection-skills-L1": (0, [None] * 4), "selection-skills-L2": (0, [None] * 5), "selection-skills-L3": (0, [None] * 6),
+}  # fmt: skip
+
+
+def catalogue() -> dict[str, dict[str, Any]]:
+    """The sixty questions of the specification: their ids, weights and determinism."""
+    return {
+        f"Q-{area}-{number:02}": {
+            "id": f"Q-{area}-{number:02}", "area": area, "question": "?", "scoreType": "boolean" if number <= fixed else "scale-1-5",
+            "weight": float(weight or "0.5"), "determinism": "deterministic" if number <= fixed else "non-deterministic", "filesToRead": [],
+            "personaRequired": False,
+        }
+        for area, (fixed, weights) in CATALOGUED.items()
+        for number, weight in enumerate(weights, 1)
+    }  # fmt: skip
+
+
+@pytest.mark.req("F-066", "X-13")
+@pytest.mark.parametrize(
+    ("area", "place", "total"), [("single-test", WEIGHT, "3"), ("tools-aggregate-schema", HIVE, "3"), ("namespace-description", HIVE[:2], "1")]
+)
+def test_the_catalogue_gives_each_question_its_weight_and_determinism(quick: Run, tmp_path: Path, area: str, place: tuple[str, ...], total: str) -> None:
+    questions = catalogue()
+    assert len(questions) == 60
+    grow(quick, tmp_path)
+    put(tmp_path / "questions.json", questions)
+    asked = {name: known for name, known in questions.items() if known["area"] == area}
+    scored = {name: "pass" if known["determinism"] == "deterministic" else [2, 3, 4, 4.5][number % 4] for number, (name, known) in enumerate(asked.items())}
+    answers = [{"questionId": name, "score": score, "evidence": "seen", "reasoning": "It says so."} for name, score in scored.items()]
+    missing = record(quick, tmp_path, {**envelope(area), "answers": answers}, *place, now=LATER)
+    assert (missing.code, "[FMC-012]" in missing.err) == (3, True)  # without the catalogue nobody says what they weigh
+    result = record(quick, tmp_path, {**envelope(area), "answers": answers}, *place, "--questions", "questions.json", "--json", now=LATER)
+    assert result.code == 0, words(result)
+    entry = result.json()["entry"] if isinstance(result.json().get("entry"), dict) else json.loads(Path(tmp_path, result.json()["path"]).read_bytes())
+    written = {one["questionId"]: (one["score"], Decimal(str(one["weight"])), one["determinism"]) for one in entry["gradings"]}
+    assert written == {name: (scored[name], Decimal(str(known["weight"])), known["determinism"]) for name, known in asked.items()}
+    weights = {name: Decimal(str(known["weight"])) for name, known in asked.items()}
+    assert sum(weights.values()) == Decimal(total)  # the weights of an area need not sum to 1
+    mean = sum((Decimal(5) if score == "pass" else Decimal(str(score))) * weights[name] for name, score in scored.items()) / Decimal(total)
+    letter = next(letter for letter, edge in (("A", "4.5"), ("B", "3.5"), ("C", "2.5"), ("D", "1.5")) if mean >= Decimal(edge))
+    assert entry["aggregateGrade"] == min(letter, "B", key="FDCBA".index)
 
 
 @pytest.mark.req("F-062")
