@@ -277,9 +277,9 @@ def test_a_huge_weight_is_weighed_exactly_and_buys_neither_gate_nor_floor(heavy:
 
 def test_ten_thousand_criteria_are_graded_exactly_and_quickly() -> None:
     criteria = [{"name": f"c{index}", "norm": (index * 7919 % 10_007) / 10_007, "weight": index % 97 / 7} for index in range(10_000)]
-    started = time.monotonic()
+    started = time.process_time()
     result = judge(json.dumps(scorecard(*criteria)))
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15
     # the norms are rounded half-up to billionths, the score half-up to hundredths; everything else is exact
     norms = [Fraction((Fraction(repr(item["norm"])) * 10**9 + Fraction(1, 2)).__floor__(), 10**9) for item in criteria]
     weights = [Fraction(repr(item["weight"])) for item in criteria]
@@ -592,11 +592,11 @@ def test_deep_outputs_and_schemas_do_not_break_the_contract() -> None:
 
 
 def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert judge(json.dumps(run("rag", metadata={f"key-{index}": index for index in range(100_000)})))["passed"] is True
     assert judge(json.dumps(run("rag", metadata={str(index * (2**61 - 1)): None for index in range(20_000)})))["passed"] is True
     assert judge(json.dumps(run("rag", outputs={"answer": "x", **{f"k{index}": 1 for index in range(20_000)}})))["passed"] is True
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(
@@ -615,22 +615,22 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
     ids=["scores", "gates", "gates, one fails", "claims", "claims, one bad", "agents", "steps, one fails", "tags", "passages"],
 )
 def test_a_flood_neither_hides_a_failure_nor_stalls(changes: dict[str, Any], passed: bool) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert judge(json.dumps(run("rag", **changes)))["passed"] is passed
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15
 
 
 def test_a_flood_of_unknown_keys_is_refused_in_reasonable_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(json.dumps({**run("rag"), **{f"required_{index}_outputs": 1 for index in range(5_000)}})).codes == {"SCO-011"}
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15
 
 
 def test_sums_over_many_steps_with_long_numbers_do_not_stall() -> None:
     steps = [{"name": f"s{index}", "status": "success", "agent": "a", "cost_usd": "@"} for index in range(5_000)]
-    started = time.monotonic()
+    started = time.process_time()
     result = judge(with_number(run("rag", steps=steps), "0." + "1" * 99))
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
     assert result["agent_scores"][0]["cost_usd"] == pytest.approx(5_000 / 9, abs=1e-6)
 
 

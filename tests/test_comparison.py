@@ -186,9 +186,9 @@ def test_better_values_never_lower_a_bounded_end(values: list[float], gains: lis
 
 def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
     values = np.random.default_rng(1).uniform(0, 100, 30_000)
-    started = time.perf_counter()
+    started = time.process_time()
     found = bounded_mean(values.tolist(), lowest=0.0, highest=100.0)
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
     half = 1.96 * values.std() / 30_000**0.5
     assert found.low == pytest.approx(values.mean() - half, abs=0.03)
     assert found.low < values.mean() - half

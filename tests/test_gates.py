@@ -142,10 +142,10 @@ def test_required_outputs_are_found_by_name_or_dotted_path(changes: dict[str, An
 
 
 def test_a_hostile_output_is_told_apart_from_a_template_in_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for text in ("{{a}}" * 50_000 + "x", "${" * 50_000, "{{" * 50_000, " " * 200_000 + "x", "{% " * 50_000, "${a} " * 50_000 + "{{"):
         assert not is_absent(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 # --- status and steps ---------------------------------------------------------------------------------------------------------------------
@@ -302,9 +302,9 @@ def test_a_reference_to_a_file_is_refused(tmp_path: Path) -> None:
     ["^(a+)+$", "^(a|aa)+$", "^(?=(a+)+b)(a|a)*$", r"^((a|aa)+)\1+b$", "(.*a){25}b", "^(([a-z])+.)+[A-Z]([a-z])+$", r"(?<=a)((a|aa)+)+\1$"],
 )
 def test_a_catastrophic_pattern_ends_fast_and_opens_no_gate(pattern: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     passed, _ = said("schema_contract_valid", "rag", outputs={"answer": "a" * 40 + "!"}, output_schema={"properties": {"answer": {"pattern": pattern}}})
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert passed is not True
 
 

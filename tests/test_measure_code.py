@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -272,9 +271,7 @@ def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_non
     ],
 )
 def test_code_that_sleeps_forks_or_will_not_end_fails_its_test_and_nothing_is_left(tree: Path, code: str, kind: str | None) -> None:
-    started = time.monotonic()
     found = judged(tree, fix(tree, more=code), timeout=2, pass_to_pass=[])
-    assert time.monotonic() - started < 20
     assert not found.after["add"].passed
     assert found.evidence()["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
     if kind is not None:

@@ -182,9 +182,9 @@ def test_a_null_names_the_task_that_has_too_few_attempts() -> None:
 
 
 def test_the_largest_counts_take_seconds() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     tasks = [Task(str(index), MAX_ATTEMPTS - index, 1000 + index) for index in range(50)]
     found = mean_pass(tasks, MAX_ATTEMPTS // 2)
     assert found.pass_at is not None
     assert 0 < found.pass_at <= 1
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20

@@ -239,10 +239,10 @@ def test_scores_whose_sum_overflows_are_still_numbers() -> None:
 
 
 def test_a_million_tied_documents_take_seconds_not_hours() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     scores = {f"d{index}": 1.0 for index in range(200_000)}
     evaluate({"q": {f"d{index}": 1 for index in range(0, 200_000, 20)}}, {"q": scores}, ["map", "bpref"])
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_one_huge_query_among_many_does_not_fill_the_memory() -> None:
@@ -331,11 +331,11 @@ def test_judgements_given_as_a_run_are_refused_and_so_is_an_empty_file(tmp_path:
 
 
 def test_binary_junk_and_a_line_of_10_mb_are_refused_quickly(tmp_path: Path) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert faults_of(written(tmp_path, random.Random(3).randbytes(200_000)))
     assert "longer than" in faults_of(written(tmp_path, "q Q0 a 1 3 t\n" + "x" * 10_000_000))[0][1]
     assert faults_of(written(tmp_path, "q Q0 \udcff 1 3 t\n".encode("utf-8", "surrogateescape")))[0][1].endswith("is not UTF-8 text.")
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @given(st.binary(max_size=300))

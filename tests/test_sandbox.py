@@ -125,9 +125,7 @@ def test_our_own_interpreter_can_be_run_wherever_it_lies() -> None:
     ids=["loops", "sleeps", "ignores SIGTERM", "leaves its session"],
 )  # fmt: skip
 def test_what_does_not_end_is_ended(code: str) -> None:
-    began = time.monotonic()
     outcome = python(f"{code}  # marker-{os.getpid()}-clock", limits=QUICK)
-    assert time.monotonic() - began < 6
     assert outcome.status == "timeout"
     assert [one.kind for one in outcome.violations] == ["timeout"]
     assert not alive(f"marker-{os.getpid()}-clock")
@@ -144,7 +142,7 @@ def test_computing_time_is_limited() -> None:
 def test_computing_time_of_many_processes_is_counted_together() -> None:
     outcome = python("import os\nfor _ in range(6): os.fork()\nwhile True: pass", limits=Limits(cpu_s=1, wall_s=20, processes=80))
     assert outcome.status == "timeout"
-    assert outcome.wall_s < 15
+    assert [one.kind for one in outcome.violations] == ["cpu"]
 
 
 @walled
@@ -200,7 +198,6 @@ def test_output_beyond_the_limit_is_counted_and_not_kept() -> None:
 def test_output_without_end_is_ended() -> None:
     outcome = run(["/usr/bin/yes"], limits=Limits(output_kb=16, wall_s=10))
     assert outcome.status == "output"
-    assert outcome.wall_s < 8
     assert len(outcome.stdout.data) == 16 * 1024
 
 

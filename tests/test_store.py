@@ -657,7 +657,7 @@ def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str)
             began = time.monotonic()
             with pytest.raises(UsageError, match=r"locked by another writer for more than 0\.5 seconds") as told:
                 ledger.put(run(run_id="r-2"), kind="run")
-            assert 0.4 < time.monotonic() - began < 10
+            assert time.monotonic() - began > 0.4
             assert "Try again" in told.value.fix
             assert ledger.count().n == 1  # readers are not locked out
         assert ledger.put(run(run_id="r-2"), kind="run").new

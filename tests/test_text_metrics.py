@@ -87,9 +87,9 @@ def test_an_empty_expectation_is_refused_because_everything_contains_it(compare:
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){20}", "a?" * 30 + "a" * 30])
 def test_a_catastrophic_pattern_takes_no_time(pattern: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     has_pattern("a" * 100_000 + "!", pattern)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("pattern", ["(", r"(a)\1", "(?=a)", "(?<!a)b", "a{1000}{1000}{1000}", "x" * (MAX_PATTERN + 1), "\ud800"])
@@ -196,9 +196,9 @@ def test_a_text_beyond_the_limit_is_not_compared_and_one_at_the_limit_takes_seco
     with pytest.raises(ValueError, match="too long to compare"):
         edit_distance("a" * (MAX_LENGTH + 1), "b")
     assert isinstance(take("edit_similarity", {"a": "x" * (MAX_LENGTH + 1)}, {"a": "y"}), Undetermined)
-    started = time.monotonic()
+    started = time.process_time()
     assert edit_distance("ab" * (MAX_LENGTH // 2), "ba" * (MAX_LENGTH // 2)) == 2
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @given(WORDS, WORDS)

@@ -452,13 +452,13 @@ def test_keys_are_equal_exactly_where_values_are(one: Any, other: Any) -> None:
 
 def test_a_thousand_repeated_calls_gain_nothing_and_take_no_time() -> None:
     call, expected = {"name": "f", "arguments": {"x": [1, {"y": 2}]}}, [{"name": "f", "arguments": {"x": [[1, {"y": 2}]]}}]
-    started = time.perf_counter()
+    started = time.process_time()
     flooded = verdict([call] * 1000, expected)
     assert flooded == {"correct": False, "error": "wrong_count: 1000 called, 1 expected", "selection": 0.001, "argument_f1": 2 / 1001}
     assert verdict([call] * 1000, expected * 1000)["correct"]
     near = [{"name": "f", "arguments": {"x": [[1, {"y": 2}], 7], "z": [1]}}]
     assert verdict([call] * 1000, near * 400)["selection"] == 0.4
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_more_different_calls_than_can_be_paired_are_refused_and_not_guessed() -> None:
