@@ -67,15 +67,13 @@ def norm_of(raw: Any, formula: str, params: dict[str, Any]) -> Fraction:
 
 
 def floor_of(criterion: dict[str, Any]) -> Fraction | None:
-    """The floor that holds: an override, else the stricter of the criterion's own and its role's (decision 3)."""
+    """The floor that holds: the stricter of the criterion's own and its role's (decision 3). A card's own override does not count (decision 17)."""
 
     def read(floor: dict[str, Any]) -> Fraction:
         if "norm" in floor:
             return half_up(fraction(floor["norm"]), 9)
         return norm_of(floor["raw"], criterion["formula_id"], criterion.get("params", {}))
 
-    if criterion.get("floor_override"):
-        return read(criterion["floor_override"]["value"])
     own = read(criterion["critical_floor"]) if criterion.get("critical_floor") is not None else None
     role = ROLE_FLOORS.get(criterion.get("role") or "")
     return max((floor for floor in (own, role) if floor is not None), default=None)
@@ -114,9 +112,11 @@ def expected(card: dict[str, Any], *, norms: list[Fraction] | None = None) -> Ex
     failed = [name for name, verdict in card["hard_gates"].items() if verdict is not True]
     provisional = next(letter for letter, edge in BANDS if score >= edge)
     standing = max(provisional, "D") if missed else provisional  # the later letter of the alphabet is the worse one
-    threshold = 70 if card.get("pass_threshold") is None else fraction(card["pass_threshold"])
-    passed = not failed and not missed and score >= threshold
-    reason = "hard_gate_failure" if failed else "critical_floor_failure" if missed else "passed" if passed else "below_pass_threshold"
+    threshold = max(Fraction(70), fraction(card.get("pass_threshold") or 0))  # a card may raise the policy's threshold, not lower it
+    reason = "hard_gate_failure" if failed else "critical_floor_failure" if missed else "below_pass_threshold" if score < threshold else "passed"
+    if reason == "passed" and not card["hard_gates"]:
+        reason = "no_hard_gates"
+    passed = reason == "passed"
     return Expected(norms, adjusted, score, score_adjusted, provisional, "F" if failed else standing, standing, passed, reason, failed, missed)
 
 

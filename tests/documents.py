@@ -69,11 +69,11 @@ FAMILIES = tuple(_FAMILY)
 
 
 def scorecard(*criteria: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A bare scorecard; a criterion given as {"norm": x} becomes a zero_one criterion of weight 1."""
+    """A bare scorecard with one open gate; a criterion given as {"norm": x} becomes a zero_one criterion of weight 1."""
     listed = []
     for index, criterion in enumerate(criteria):
         filled = {"name": f"c{index}", "formula_id": "zero_one", "weight": 1, **criterion}
         if "norm" in filled:
             filled["raw_score"] = filled.pop("norm")
         listed.append(filled)
-    return {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {}, "criteria": listed, **changes}
+    return {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True}, "criteria": listed, **changes}

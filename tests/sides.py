@@ -52,7 +52,7 @@ def side(documents: list[dict[str, Any]], name: str = "side") -> Side:
     builder = SideBuilder(name)
     for index, document in enumerate(documents):
         graded = GRADER.grade(Document(document, name))
-        builder.add(graded.grade, attempt=graded.run.attempt if graded.run is not None else None, digest=f"{index}")
+        builder.add(graded.grade, attempt=graded.run.attempt if graded.run is not None else None, digest=f"{index}", content=f"{name} {index}")
     return builder.side({})
 
 

@@ -342,7 +342,8 @@ def test_a_threshold_of_zero_opens_no_gate_and_no_floor_and_is_shown() -> None:
     assert (result["passed"], result["grade"]) == (False, "F")
     assert judge(scorecard({"norm": 0.1, "critical_floor": {"norm": 0.2}}, pass_threshold=0))["passed"] is False
     low = judge(scorecard({"norm": 0.1}, pass_threshold=0))
-    assert any(found["rule"] == "pass_threshold" and found["fired"] and "sets the threshold to 0" in found["text"] for found in low["findings"])
+    assert low["passed"] is False
+    assert any(found["rule"] == "pass_threshold" and found["fired"] and "asks for a threshold of 0" in found["text"] for found in low["findings"])
 
 
 @pytest.mark.parametrize("n", ["-1", "1.5", '"3"', "true", "null", "[]", "{}", "1e400", "0.1", "-0.5", "NaN", "9" * 10_000], ids=lambda text: text[:20])

@@ -244,10 +244,70 @@ def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: s
     for name in demanded:
         assert result["hard_gates"][name]["status"] == "undetermined"
         assert f"{family}@1 requires this gate" in result["hard_gates"][name]["reason"]
-    whole = graded(scorecard({"norm": 1}, hard_gates=dict.fromkeys(demanded, True)), profile=family)
+    own = own_card(family)
+    whole = graded({**own, "hard_gates": dict.fromkeys(demanded, True)}, profile=family)
     assert (whole["passed"], whole["profile"]) == (True, f"{family}@1")
     for name in demanded:
-        assert graded(scorecard({"norm": 1}, hard_gates={other: True for other in demanded if other != name}), profile=family)["passed"] is False
+        assert graded({**own, "hard_gates": {other: True for other in demanded if other != name}}, profile=family)["passed"] is False
+
+
+def own_card(family: str) -> dict[str, Any]:
+    """A perfect scorecard of a profile, with nothing but what a card must write itself."""
+    best = {"likert_1_5": 5, "ratio": {"passed": 1, "total": 1}, "lower_is_better": 0}
+    criteria = [
+        {"name": item.id, "raw_score": best.get(item.formula, 1), "formula_id": item.formula, "weight": item.weight}
+        for item in Shelf().profile(family).criteria
+    ]
+    gates = dict.fromkeys([*REQUIRED, *GATES[family]], True)
+    return {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": gates, "criteria": criteria}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("how", ["asked", "claimed"])
+def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_whatever_it_leaves_out(family: str, how: str) -> None:
+    asked = family if how == "asked" else None
+    own = own_card(family) | ({} if how == "asked" else {"profile": {"id": f"{family}@1", "why": "I say so"}})
+    whole = graded(own, profile=asked)
+    assert whole["passed"] is True
+    planned = {found.id: found for found in Shelf().profile(family).criteria}
+    assert {found["name"]: (found["role"], found["layer"]) for found in whole["criteria"]} == {n: (s.role, s.layer) for n, s in planned.items()}
+    for name in planned:
+        lost = graded({**own, "criteria": [found for found in own["criteria"] if found["name"] != name]}, profile=asked)
+        assert f"{family}@1 requires this criterion" in item(lost, name)["missing"]
+        assert lost["weighted_score"] < whole["weighted_score"]
+    low = [{**found, "raw_score": 1 if found["formula_id"] == "likert_1_5" else 0} if planned[found["name"]].role else found for found in own["criteria"]]
+    if any(found.role for found in planned.values()):
+        assert graded({**own, "criteria": low}, profile=asked)["reason"] == "critical_floor_failure"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("weight", 0.9), ("weight", 0), ("formula_id", "binary"), ("role", "style"), ("layer", 3), ("params", {"slo_good": 1, "slo_bad": 2}),
+        ("critical_floor", {"norm": 0.01}), ("floor_override", {"value": {"norm": 0}, "reason": "tuned"}),
+    ],
+)  # fmt: skip
+def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(tmp_path: Path, key: str, value: Any) -> None:
+    floored = profile("own", "1", family="own", quality=", critical_floor: {raw: 3}")
+    shelf = library(tmp_path, profiles={"own@1": floored})
+    criteria = [
+        {"name": "quality", "raw_score": 5, "formula_id": "likert_1_5", "weight": 3},
+        {"name": "speed", "raw_score": 9000, "formula_id": "lower_is_better", "weight": 1},
+    ]
+    card = {"schema": "assay.scorecard/1", "run_id": "r", "hard_gates": dict.fromkeys(REQUIRED, True), "criteria": criteria}
+    assert graded(card, shelf, profile="own")["passed"] is True
+    criteria[0 if key != "params" else 1][key] = value
+    with pytest.raises(EvidenceError) as refused:
+        graded(card, shelf, profile="own")
+    assert refused.value.code == "SCO-014"
+    assert refused.value.faults[0].path.endswith(key)
+
+
+def test_a_criterion_that_the_profile_lacks_does_not_count_and_is_named() -> None:
+    own = own_card("rag")
+    padded = graded({**own, "criteria": [*own["criteria"], {"name": "charm", "raw_score": 1, "formula_id": "binary", "weight": 100}]}, profile="rag")
+    assert padded["weighted_score"] == graded(own, profile="rag")["weighted_score"]
+    assert any("'charm' is not a criterion of rag@1" in note for note in padded["notes"])
 
 
 def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() -> None:

@@ -486,7 +486,7 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(assay: Any, tmp_p
 def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so(assay: Any, tmp_path: Path) -> None:
     def write(name: str, shift: float, groups: int) -> None:
         rows = [
-            {"schema": "assay.scorecard/1", "run_id": f"{name}-{i}", "sample_id": f"s-{i}", "group": f"g-{i % groups}", "hard_gates": {},
+            {"schema": "assay.scorecard/1", "run_id": f"{name}-{i}", "sample_id": f"s-{i}", "group": f"g-{i % groups}", "hard_gates": {"ok": True},
              "criteria": [{"name": "q", "raw_score": round(0.7 + (i % 7) / 50 + shift + (i % 3) / 1000, 4), "formula_id": "zero_one", "weight": 1}]}
             for i in range(40)
         ]  # fmt: skip

@@ -16,6 +16,7 @@ from assay.files import Document, Unread
 from assay.formulas import formula
 from assay.pipeline import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
+from assay.records.evidence import Run
 from assay.records.grade import GRADES_SCHEMA, Grade
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA
@@ -28,7 +29,7 @@ from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote
-from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches
+from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches, same_evidence
 from assay.release.summary import Summary
 
 MAX_FAULTS = 20
@@ -85,7 +86,8 @@ def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str
             for graded in grades_of(document, grader):
                 run, one = graded.run, graded.grade
                 evidence = run_digest(run) if run is not None else scorecard_digest(one.scorecard)
-                builder.add(one, attempt=run.attempt if run is not None else None, digest=evidence)
+                content = run_digest(unnamed(run)) if run is not None else scorecard_digest(structs.replace(one.scorecard, run_id=""))
+                builder.add(one, attempt=run.attempt if run is not None else None, digest=evidence, content=content)
                 summary.add(one)
                 count += 1
                 if seen is not None:
@@ -101,6 +103,11 @@ def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str
     if not count:
         raise NotEnoughEvidence("REL-003", f"the {name} holds no runs.", where=where)
     return builder.side(summary.shown())
+
+
+def unnamed(run: Run) -> Run:
+    """A run without what tells it from another run of the same behaviour: its id, version, times and notes."""
+    return structs.replace(run, run_id="", workflow=structs.replace(run.workflow, version=""), started_at=None, finished_at=None, metadata={})
 
 
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
@@ -138,7 +145,7 @@ def again(result: Any, grader: Grader, *, where: str) -> Grade:
             "REL-008", f"the grade of {run_id!r} was made by {named[3]}, not by {grader.rules.policy}.", where=where, fix="Name that grading policy."
         )
     scorecard = read_scorecard(Document(card, where))
-    scorecard = structs.replace(scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known})
+    scorecard = grader.required(structs.replace(scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known}))
     made = grader.grade_card(scorecard)
     if (made.grade, made.weighted_score, made.passed) != said:
         recomputed = f"recomputed {made.grade}, {made.weighted_score}"
@@ -188,13 +195,19 @@ def decide(candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader,
     if blocking:
         raise mismatch_error(blocking)
     if different or not candidate.rows.keys() & baseline.rows.keys():
-        return _unpaired(candidate, baseline, rules, terms, plan)
+        return _unpaired(candidate, baseline, rules, terms, plan, without_gates=grader.rules.cards.without_gates)
     _check_quarantine(terms.quarantine, candidate, baseline)
-    promotion = promote(pair_up(candidate, baseline, planned=terms.samples), rules, shrinkage=grader.rules.shrinkage, quarantined=list(terms.quarantine))
+    promotion = promote(
+        pair_up(candidate, baseline, planned=terms.samples),
+        rules,
+        shrinkage=grader.rules.shrinkage,
+        quarantined=list(terms.quarantine),
+        without_gates=grader.rules.cards.without_gates,
+    )
     extra: dict[str, Any] = {"looks": terms.looks, "flaky": flaky_samples(candidate, baseline, quarantined=list(terms.quarantine), level=rules.level)}
-    note = group_note(promotion.pairs)
-    if note is not None:
-        extra["notes"] = [note]
+    notes = [note for note in (_same(candidate, baseline), group_note(promotion.pairs)) if note is not None]
+    if notes:
+        extra["notes"] = notes
     if terms.samples is not None:
         extra["unplanned"] = sorted((candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples))
     if terms.looks > 1:
@@ -205,7 +218,17 @@ def decide(candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader,
     return decision(promotion, candidate, baseline, rules, plan=plan, extra=extra)
 
 
-def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms, plan: dict[str, Any]) -> dict[str, Any]:
+def _same(candidate: Side, baseline: Side) -> str | None:
+    """A warning where both sides hold the same evidence: a comparison with itself shows nothing."""
+    same, shared = same_evidence(candidate, baseline), candidate.rows.keys() & baseline.rows.keys()
+    if not same:
+        return None
+    if len(same) == len(shared):
+        return f"SAME EVIDENCE: all {len(shared)} shared samples have exactly the same evidence on both sides. Is this the candidate, or the baseline again?"
+    return f"{len(same)} of {len(shared)} shared samples have exactly the same evidence on both sides, for example {same[0]}"
+
+
+def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms, plan: dict[str, Any], *, without_gates: bool) -> dict[str, Any]:
     if not terms.allow_unpaired:
         raise InputError(
             "REL-002",
@@ -217,7 +240,7 @@ def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms
     if terms.samples is not None:
         plan["changed"] = [*plan["changed"], "its samples were declared to be paired, and the sets are compared unpaired"]
     repeats = {"flaky": flaky_samples(candidate, baseline, level=rules.level)}
-    return unpaired_decision(candidate, baseline, rules, plan=plan, extra=repeats)
+    return unpaired_decision(candidate, baseline, rules, plan=plan, extra=repeats, without_gates=without_gates)
 
 
 def _check_quarantine(names: Sequence[str], candidate: Side, baseline: Side) -> None:

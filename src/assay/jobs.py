@@ -191,19 +191,18 @@ class Replayed(NamedTuple):
 class _AsRecorded(Grader):
     """A grader that takes the versions which a stored grade names, not the newest ones."""
 
-    def __init__(self, shelf: Shelf, stored: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], now: datetime | None, *, from_run: bool) -> None:
+    def __init__(self, shelf: Shelf, stored: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], now: datetime | None) -> None:
         self._selection = stored["selection"]
-        self._from_run = from_run
         super().__init__(shelf, policy=on_shelf(stored["policy"]), cards=cards, now=now)
         if self._selection["profile"] is not None:
             self._required = self._plan(None, None, None)
 
-    def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
+    def _plan(self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str = "") -> Plan:
         chosen, over = self._selection["profile"], self._selection["rubric"]
         if chosen is None:
             raise ShelfError("LIB-001", "a stored grade of a run names no profile, so it cannot be made again.")
         loaded = self.shelf.profile(on_shelf(chosen["id"]))
-        if over is None or not self._from_run:
+        if over is None:
             return make_plan(loaded, why=chosen["why"])
         return make_plan(loaded, why=chosen["why"], rubric=self.shelf.rubric(on_shelf(over["id"])), rubric_why=over["why"])
 
@@ -239,7 +238,6 @@ class _With(NamedTuple):
     selection: bytes
     basis: tuple[str, ...]
     """The digests of the cards and of the moment."""
-    from_run: bool
 
 
 class Remaker:
@@ -256,12 +254,11 @@ class Remaker:
         """A stored grade, made again."""
         evidence = _there(traced.evidence, "evidence", traced.grade)
         stored = _replayable(traced.grade)
-        from_run = evidence.kind == "run"
-        key = _With(on_shelf(stored.get("policy")), canonical(stored["selection"]), tuple(item.digest for item in traced.basis), from_run)
+        key = _With(on_shelf(stored.get("policy")), canonical(stored["selection"]), tuple(item.digest for item in traced.basis))
         grader = self._graders.get(key)
         if grader is None:
             cards, now = _cards(traced)
-            grader = self._graders[key] = _AsRecorded(self._shelf, stored, cards, now, from_run=from_run)
+            grader = self._graders[key] = _AsRecorded(self._shelf, stored, cards, now)
         return grader.grade(Document(evidence.tree(), evidence.digest))
 
 

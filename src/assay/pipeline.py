@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from msgspec import structs
 from msgspec.json import Encoder
 
 from assay import exact
@@ -30,6 +29,7 @@ from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
 from assay.scoring.profile import Plan, make_plan
+from assay.scoring.requirements import hold_to
 from assay.scoring.scorecard import score as _score
 
 DEFAULT_POLICY = "workflow"
@@ -115,31 +115,25 @@ class Grader:
         return _score(run, plan)
 
     def required(self, scorecard: Scorecard) -> Scorecard:
-        """A scorecard; where a profile was asked for, or the card itself says it was scored by one, that profile's gates are required there too.
+        """A scorecard; where a profile was asked for, or the card itself says it was scored by one, the card is held to that profile.
 
-        Otherwise a card could carry the name of a profile into its result and leave out the gates that go with it.
+        Otherwise a card could carry the name of a profile into its result and leave out what goes with it.
         """
         plan = self._required
-        if plan is None:
-            if scorecard.profile is None:
-                return scorecard
-            key = (None, scorecard.profile.id, None)
+        if scorecard.profile is None and plan is None:
+            return scorecard
+        if plan is None or scorecard.rubric is not None:
+            key = (None, scorecard.profile.id if scorecard.profile is not None else None, scorecard.rubric.id if scorecard.rubric is not None else None)
             plan = self._plans.get(key)
             if plan is None:
-                plan = self._plans[key] = make_plan(self.shelf.profile(_shelf_name(scorecard.profile.id, "profile")), why="named by the scorecard")
-        absent = {planned.id: None for planned in plan.gates if planned.id not in scorecard.hard_gates}
-        profile = plan.profile
-        scorecard = structs.replace(scorecard, profile=profile, scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system))
-        if not absent:
-            return scorecard
-        reasons = dict.fromkeys(absent, f"no evidence: {profile.id} requires this gate and the scorecard does not have it")
-        return structs.replace(scorecard, hard_gates={**scorecard.hard_gates, **absent}, gate_reasons={**scorecard.gate_reasons, **reasons})
+                plan = self._plans[key] = self._plan(*key, said_by="the scorecard")
+        return hold_to(structs.replace(scorecard, scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system)), plan)
 
-    def _plan(self, family: str | None, profile: str | None, rubric: str | None) -> Plan:
+    def _plan(self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str = "the run's workflow") -> Plan:
         if self._profile is not None:
             chosen, why = self.shelf.profile(self._profile), "asked for with --profile"
         elif profile is not None:
-            chosen, why = self.shelf.profile(_shelf_name(profile, "profile")), "named by the run's workflow"
+            chosen, why = self.shelf.profile(_shelf_name(profile, "profile")), f"named by {said_by}"
         elif family is not None:
             chosen, why = self.shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
         else:
@@ -147,7 +141,7 @@ class Grader:
         if self._rubric is not None:
             return make_plan(chosen, why=why, rubric=self.shelf.rubric(self._rubric), rubric_why="asked for with --rubric")
         if rubric is not None:
-            return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why="named by the run's workflow")
+            return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why=f"named by {said_by}")
         return make_plan(chosen, why=why)
 
 
@@ -391,7 +385,7 @@ def explain(grade: Grade) -> Explanation:
     """Why a grade is what it is, in sentences, with the smallest changes that would move it.
 
     >>> import assay
-    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {},
+    >>> result = assay.grade({"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"schema_contract_valid": True},
     ...                       "criteria": [{"name": "tone", "raw_score": 0.895, "formula_id": "zero_one", "weight": 1}]})
     >>> assay.explain(result).sentences[-2]
     'A better grade needs one change at the least: tone from 0.895 to 0.89995 (raw 0.89995). That gives an A.'

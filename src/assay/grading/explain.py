@@ -72,6 +72,10 @@ def _verdict(grade: Grade) -> str:
     if grade.reason == "below_pass_threshold":
         return f"Grade {grade.grade}, {outcome}: the score {_points(grade.score_units)} is below the threshold {_threshold(grade)}."
     reached = f"the score {_points(grade.score_units)} reaches the threshold {_threshold(grade)}"
+    if grade.reason == "below_passing_grade":
+        return f"Grade {grade.grade}, {outcome}: {reached}, but {grade.policy} passes no {grade.grade}."
+    if grade.reason == "no_hard_gates":
+        return f"Grade {grade.grade}, {outcome}: {reached}, but the scorecard has no hard gate, and {grade.policy} passes none without."
     return f"Grade {grade.grade}, {outcome}: every gate and floor holds, and {reached}."
 
 
@@ -241,8 +245,6 @@ def _notes(grade: Grade) -> list[str]:
         notes.append("D: several material gaps; the score itself lies in this band.")
     elif letter == "F":
         notes.append("F: the score itself is below every passing band.")
-    if grade.passed and letter == grade.bands[-1].grade:
-        notes.append(f"It passes only because its threshold is {_threshold(grade)}; the guide calls an F release-blocking.")
     notes += [
         f"{item.name}: raw {_spelled(item.criterion.raw_score)} lies outside 0..1 and was clamped. Is it a percentage?"
         for item in grade.criteria

@@ -57,11 +57,15 @@ def grade(
     try:
         weights = _whole(*[criterion.weight for criterion in criteria])
         total = sum(weights)
-        threshold = rules.threshold if scorecard.pass_threshold is None else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
+        asked = rules.threshold if scorecard.pass_threshold is None else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
     except (ValueError, TypeError):
         raise _refused(scorecard) from None
     if total <= 0 or not _is_threshold(scorecard.pass_threshold) or len({criterion.name for criterion in criteria}) != len(criteria):
         raise _refused(scorecard)
+    # a card may raise the bar it is held to, never lower it by its own word
+    lowered = asked < rules.threshold and not rules.cards.lower_threshold
+    threshold = rules.threshold if lowered else asked
+    overrides = scorecard.profile is not None or rules.cards.floor_override
     pull = rules.shrinkage
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
@@ -91,11 +95,11 @@ def grade(
             if criterion.critical_floor is not None or criterion.role is not None or criterion.floor_override is not None:
                 if criterion.role is not None and criterion.role not in rules.role_floors and criterion.role not in ROLES and near_miss(criterion.role, ROLES):
                     raise _refused(scorecard)
-                floor, origin = rule.effective_floor(criterion, rules)
+                floor, origin = rule.effective_floor(criterion, rules, overrides=overrides)
                 if floor is not None and (norm < floor or judge_fault is not None):
                     failed = True
                     floor_failures.append(criterion.name)
-                overridden = overridden or origin == "override"
+                overridden = overridden or criterion.floor_override is not None
             top += weight * norm
             top_adjusted += weight * adjusted
             graded.append(
@@ -121,7 +125,7 @@ def grade(
     gate_failures = rule.failed_gates(scorecard)
     provisional = rule.band(score, bands)
     listed = tuple(graded)
-    findings = rule.gate_findings(scorecard, gate_failures)
+    findings = rule.gate_findings(scorecard, gate_failures, rules)
     findings += rule.score_findings(listed) if missing else (rule.SCORES_THERE,)
     findings += rule.floor_findings(listed) if floor_failures or overridden else (rule.FLOORS_CLEAR,)
     if asks:
@@ -134,17 +138,25 @@ def grade(
     findings.append(_ABOVE if above else _BELOW)
     if gate_failures:
         letter = bands[-1].grade
-    passed = above and not gate_failures and not floor_failures
-    reason = "passed" if passed else "hard_gate_failure" if gate_failures else "critical_floor_failure" if floor_failures else "below_pass_threshold"
-    if scorecard.pass_threshold is not None and threshold != rules.threshold:
-        findings.append(
-            Finding(
-                "pass_threshold",
-                True,
-                "",
-                f"the scorecard sets the threshold to {number_text(scorecard.pass_threshold)}; the policy's is {number_text(rules.pass_threshold)}",
-            )
-        )
+    ungated = not scorecard.hard_gates and not rules.cards.without_gates
+    reaches = letter != bands[-1].grade and (threshold >= rules.threshold or rule.worse(letter, rules.lowest_passing, bands) == rules.lowest_passing)
+    passed = above and reaches and not ungated and not gate_failures and not floor_failures
+    if passed:
+        reason = "passed"
+    elif gate_failures:
+        reason = "hard_gate_failure"
+    elif floor_failures:
+        reason = "critical_floor_failure"
+    elif not above:
+        reason = "below_pass_threshold"
+    else:
+        reason = "no_hard_gates" if reaches else "below_passing_grade"
+    if asked != rules.threshold:
+        said, own = number_text(scorecard.pass_threshold), number_text(rules.pass_threshold)
+        text = f"the scorecard sets the threshold to {said}; the policy's is {own}"
+        if lowered:
+            text = f"the scorecard asks for a threshold of {said}; the policy's {own} holds, because a card may only raise it"
+        findings.append(Finding("pass_threshold", True, "", text))
     return Grade(
         run_id=scorecard.run_id,
         passed=passed,
@@ -153,7 +165,7 @@ def grade(
         score_units=score,
         adjusted_score_units=adjusted_score,
         threshold_units=threshold,
-        threshold=rules.pass_threshold if scorecard.pass_threshold is None else scorecard.pass_threshold,
+        threshold=rules.pass_threshold if scorecard.pass_threshold is None or lowered else scorecard.pass_threshold,
         reason=reason,
         hard_gate_failures=gate_failures,
         floor_failures=tuple(floor_failures),

@@ -80,6 +80,17 @@ class JudgeLimits(_Part, frozen=True, omit_defaults=True):
     gate: JudgeTerms | None = None
 
 
+class CardTerms(_Part, frozen=True):
+    """What a scorecard without a profile may decide for itself. By default nothing: the judged side does not set its own bar."""
+
+    without_gates: bool = False
+    """Whether a card without any hard gate may pass."""
+    lower_threshold: bool = False
+    """Whether a card's `pass_threshold` may lie below the policy's."""
+    floor_override: bool = False
+    """Whether a card's own `floor_override` counts."""
+
+
 class Policy(_Part, frozen=True):
     """How the scores of a family become letters."""
 
@@ -96,6 +107,7 @@ class Policy(_Part, frozen=True):
     ranking: Ranking
     judge: JudgeLimits
     grading_system: Version = FIRST
+    scorecards: CardTerms = CardTerms()
     description: str | None = None
 
     @property
@@ -123,6 +135,13 @@ class Rules(NamedTuple):
     inconsistency_warning: exact.Ratio
     judge_terms: JudgeTerms | None = None
     """None where any judge may gate."""
+    cards: CardTerms = CardTerms()
+
+    @property
+    def lowest_passing(self) -> str:
+        """The lowest letter that passes: the threshold's own band. F never passes."""
+        letter = next(band.grade for band in self.bands if self.threshold >= band.edge)
+        return self.bands[-2].grade if letter == self.bands[-1].grade else letter
 
 
 def make_rules(policy: Policy) -> Rules:
@@ -142,6 +161,7 @@ def make_rules(policy: Policy) -> Rules:
         tie_window=exact.reach(policy.ranking.tie_window, exact.SCORE_DIGITS),
         inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
         judge_terms=policy.judge.gate,
+        cards=policy.scorecards,
     )
 
 

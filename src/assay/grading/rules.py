@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from assay.records.scorecard import Criterion, Scorecard
 
 _GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
-_NO_GATES = Finding("hard_gates", False, "", "the scorecard names no hard gate")
+_NO_GATES = Finding("hard_gates", True, "", "the scorecard has no hard gate, so nothing in it could fail the run")
+_GATES_WAIVED = Finding("hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that")
 FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is kept")
 JUDGES_ADMITTED = Finding("uncalibrated_judge", False, "", "no score comes from a judge that may not gate")
 SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
@@ -28,10 +29,10 @@ def failed_gates(scorecard: Scorecard) -> tuple[str, ...]:
     return tuple([name for name, passed in scorecard.hard_gates.items() if passed is not True])
 
 
-def gate_findings(scorecard: Scorecard, failures: tuple[str, ...]) -> list[Finding]:
+def gate_findings(scorecard: Scorecard, failures: tuple[str, ...], rules: Rules) -> list[Finding]:
     """What the gates say."""
     if not failures:
-        return [_GATES_CLEAR if scorecard.hard_gates else _NO_GATES]
+        return [_GATES_CLEAR if scorecard.hard_gates else _GATES_WAIVED if rules.cards.without_gates else _NO_GATES]
     return [_gate_finding(name, scorecard.hard_gates[name]) for name in failures]
 
 
@@ -40,9 +41,12 @@ def _gate_finding(name: str, passed: bool | None) -> Finding:
     return Finding("hard_gates", True, name, f"{name} {'failed' if passed is False else 'is undetermined, which counts as failed'}")
 
 
-def effective_floor(criterion: Criterion, rules: Rules) -> tuple[int | None, str | None]:
-    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's own and its role's, or an override with a reason."""
-    if criterion.floor_override is not None:
+def effective_floor(criterion: Criterion, rules: Rules, *, overrides: bool) -> tuple[int | None, str | None]:
+    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's own and its role's, or an override with a reason.
+
+    `overrides` says whether an override counts: one that a profile or rubric makes does, a card's own only where the policy says so.
+    """
+    if criterion.floor_override is not None and overrides:
         return floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params), "override"
     by_role = rules.role_floors.get(criterion.role) if criterion.role is not None else None
     if criterion.critical_floor is None:
@@ -131,15 +135,13 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
                     f"{item.criterion.name} is {exact.norm_text(item.norm_units)}, {short} below its floor of {floor}",
                 )
             )
-        if item.floor_from == "override" and item.criterion.floor_override is not None:
-            found.append(
-                Finding(
-                    "floor_override",
-                    True,
-                    item.criterion.name,
-                    f"the floor of {item.criterion.name} is set by an override: {item.criterion.floor_override.reason}",
-                )
-            )
+        override = item.criterion.floor_override
+        if override is not None and item.floor_from == "override":
+            text = f"the floor of {item.criterion.name} is set by an override: {override.reason}"
+            found.append(Finding("floor_override", True, item.criterion.name, text))
+        elif override is not None:
+            text = f"the scorecard's own override of the floor of {item.criterion.name} does not count: only a profile, rubric or policy may lower a floor"
+            found.append(Finding("floor_override", False, item.criterion.name, text))
     if not any(finding.rule == "critical_floors" for finding in found):
         found.append(FLOORS_CLEAR)
     return found

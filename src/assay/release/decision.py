@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
+from assay.release.promotion import SHOWN, lost_of, lost_said
+from assay.release.required import check_strata, closest, held, requirements
 from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
 from assay.stats.rates import mcnemar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
     from assay.release.promotion import Promotion
-    from assay.release.sides import Side
+    from assay.release.sides import Row, Side
 
 DECISION_SCHEMA = "assay.decision/1"
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
@@ -135,19 +137,32 @@ def unpaired_decision(
     *,
     plan: Mapping[str, Any],
     extra: Mapping[str, Any] | None = None,
+    without_gates: bool = False,
 ) -> dict[str, Any]:
     """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
-    ours, theirs = list(candidate.rows.values()), list(baseline.rows.values())
+    theirs = list(baseline.rows.values())
+    required, strata = requirements(candidate, baseline), {row.stratum for row in theirs}
+    alike = {row.sample: closest(row.stratum, strata) for row in candidate.rows.values()}
+    check_strata((row.sample, row.stratum, alike[row.sample]) for row in candidate.rows.values())
+    ours = [held(row, None, required, stratum=alike[row.sample]) for row in candidate.rows.values()]
     comparison = compare_unpaired(
         [float(row.score) / 100 for row in ours], [float(row.score) / 100 for row in theirs], margin=rules.margin, level=rules.level, power=rules.power
     )
     n = min(len(ours), len(theirs))
     found = [
-        _rate_rule("gate_failure_rate", sum(bool(row.failed) for row in ours), len(ours), sum(bool(row.failed) for row in theirs), len(theirs), rules),
+        _rate_rule("gate_failure_rate", ours, theirs, lambda row: bool(row.failed), rules),
         _unpaired_scores(comparison, rules),
-        _rate_rule("floor_regression", sum(bool(row.missed) for row in ours), len(ours), sum(bool(row.missed) for row in theirs), len(theirs), rules),
-        _rate_rule("severe_failures", sum(_severe(row, rules) for row in ours), len(ours), sum(_severe(row, rules) for row in theirs), len(theirs), rules),
+        _rate_rule("floor_regression", ours, theirs, lambda row: bool(row.missed), rules),
+        _rate_rule("severe_failures", ours, theirs, lambda row: _severe(row, rules), rules),
     ]
+    for place, kinds in enumerate((("gate",), ("criterion",), ("role", "floor"))):
+        lost = lost_of(ours, *kinds)
+        if lost:
+            evidence = {**found[place]["evidence"], "lost": lost[:SHOWN], "lost_count": len(lost)}
+            found[place] |= {"holds": False, "violated": True, "reason": lost_said(lost), "evidence": evidence}
+    ungated = sum(not row.gates for row in ours)
+    if ungated and found[0]["holds"] and not without_gates:
+        found[0] |= {"holds": None, "reason": f"{ungated} of {len(ours)} samples have no hard gate on either side"}
     violated = [rule for rule in found if rule["violated"]]
     if violated:
         outcome, reason = "reject", f"{violated[0]['id']}: {violated[0]['reason']}"
@@ -176,12 +191,13 @@ def unpaired_decision(
     return {**made, "digests": {**made["digests"], "decision": digest({key: value for key, value in made.items() if key != "digests"})}}
 
 
-def _severe(row: Any, rules: ReleaseRules) -> bool:
+def _severe(row: Row, rules: ReleaseRules) -> bool:
     return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
 
 
-def _rate_rule(name: str, ours: int, n: int, theirs: int, before: int, rules: ReleaseRules) -> dict[str, Any]:
+def _rate_rule(name: str, rows: Sequence[Row], baseline: Sequence[Row], is_bad: Callable[[Row], bool], rules: ReleaseRules) -> dict[str, Any]:
     """A rule on the rate of something bad. It may not rise at all, as it stands."""
+    ours, n, theirs, before = sum(map(is_bad, rows)), len(rows), sum(map(is_bad, baseline)), len(baseline)
     difference = compare_failures_unpaired(ours, n, theirs, before, level=rules.level) if n and before else None
     evidence = {
         "candidate": {"failed": ours, "n": n},

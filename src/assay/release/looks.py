@@ -132,10 +132,11 @@ def with_slices(promotion: Promotion, slices: dict[str, Any], rules: ReleaseRule
 
 
 def _names(pair: Pair, kind: str) -> list[str]:
-    """The slices of one kind that a sample is in, by whichever side is there."""
-    rows = [row for row in (pair.candidate, pair.baseline) if row is not None]
+    """The slices of one kind that a sample is in, as the baseline has it."""
+    row = pair.reference
+    if row is None:
+        return []
     if kind == "tag":
-        return sorted({tag for row in rows for tag in row.tags})
-    if kind == "group":
-        return [pair.group] if pair.group is not None else []
-    return sorted({row.family for row in rows if row.family is not None})
+        return sorted(row.tags)
+    name = row.group if kind == "group" else row.family
+    return [name] if name is not None else []

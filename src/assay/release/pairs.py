@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.release.sides import Repeat, Row, Side, without
+from assay.release.required import check_strata, held, requirements
+from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
 
 if TYPE_CHECKING:
@@ -28,9 +29,14 @@ class Pair(NamedTuple):
         return self.candidate if self.candidate is not None else self.baseline
 
     @property
+    def reference(self) -> Row | None:
+        """The side that says which group, tags and family the sample has: the baseline, so that a candidate cannot regroup what it lost."""
+        return self.baseline if self.baseline is not None else self.candidate
+
+    @property
     def group(self) -> str | None:
-        """The group that either side names."""
-        return next((row.group for row in (self.candidate, self.baseline) if row is not None and row.group is not None), None)
+        """The group that the baseline names; the candidate's only where the baseline lacks the sample."""
+        return None if self.reference is None else self.reference.group
 
     @property
     def ours(self) -> float:
@@ -57,24 +63,30 @@ class Pair(NamedTuple):
 def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[Pair]:
     """Every sample of the plan, or of both sides, in the order of their names. A planned sample that nobody has is missing on both sides.
 
-    Where both sides number their repeats, one that only one of them has was lost by the other.
+    The candidate's samples are held to what the baseline has for them. A repeat that only one side has was lost by the other.
     """
     names = sorted(set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys())
+    required = requirements(candidate, baseline)
     pairs = []
     for name in names:
         ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
-        if ours is not None and theirs is not None and name in candidate.repeats and name in baseline.repeats:
-            mine, before = _attempts(candidate.repeats[name]), _attempts(baseline.repeats[name])
+        if ours is not None:
+            ours = held(ours, theirs, required)
+        if ours is not None and theirs is not None and (name in candidate.repeats or name in baseline.repeats):
+            mine, before = _attempts(candidate, baseline, name), _attempts(baseline, candidate, name)
             if before - mine:
                 ours = without(ours, len(mine), len(before - mine), candidate=True)
             if mine - before:
                 theirs = without(theirs, len(before), len(mine - before), candidate=False)
         pairs.append(Pair(name, ours, theirs))
+    check_strata((pair.sample, pair.candidate.stratum, pair.baseline.stratum) for pair in pairs if pair.candidate is not None and pair.baseline is not None)
     return pairs
 
 
-def _attempts(repeats: Sequence[Repeat]) -> frozenset[int]:
-    return frozenset([repeat.attempt for repeat in repeats])
+def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
+    """The numbers of a sample's repeats. A single run without a number is the first repeat of the other side: leaving the number away must not help."""
+    repeats = side.repeats.get(name)
+    return frozenset([repeat.attempt for repeat in repeats] if repeats is not None else [min(repeat.attempt for repeat in other.repeats[name])])
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:

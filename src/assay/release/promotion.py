@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.exact import NORM_ONE
 from assay.release.pairs import Pair, groups_of
-from assay.release.sides import Stratum
+from assay.release.sides import Row, Stratum
 from assay.stats.comparison import Comparison, compare_failures, compare_paired
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
 
@@ -69,8 +69,9 @@ def promote(
     *,
     shrinkage: exact.Shrinkage,
     quarantined: Sequence[str] = (),
+    without_gates: bool = False,
 ) -> Promotion:
-    """Decide. `quarantined` samples, each named by somebody, take no part and are listed."""
+    """Decide. `quarantined` samples, each named by somebody, take no part and are listed. `without_gates` says whether a sample may have no gate at all."""
     out = frozenset(quarantined)
     used = [pair for pair in pairs if pair.sample not in out]
     both = sum(1 for pair in used if pair.candidate is not None and pair.baseline is not None)
@@ -81,14 +82,14 @@ def promote(
     }
     comparison = _compare(used, rules)
     adjusted = adjusted_difference(used, shrinkage) if both else None
-    score_rule = _scores(comparison, adjusted, rules, lost=lost_could(used, rules) if comparison.claims.non_inferior else None)
-    found = (_gate_failures(used, rules), score_rule, _floors(used, rules), _severe(used, rules))
+    score_rule = _scores(used, comparison, adjusted, rules, lost=lost_could(used, rules) if comparison.claims.non_inferior else None)
+    found = (_gate_failures(used, rules, without_gates=without_gates), score_rule, _floors(used, rules), _severe(used, rules))
     return _decided(Promotion("", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules)
 
 
 def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules) -> Promotion:
     """The same decision with the scores compared otherwise: the score rule and the outcome are made again."""
-    rule = _scores(comparison, promotion.adjusted_difference, rules, lost=None)
+    rule = _scores(promotion.pairs, comparison, promotion.adjusted_difference, rules, lost=None)
     return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
@@ -190,7 +191,20 @@ def _rounded(value: Fraction) -> int:
     return exact.quantise(value.numerator, value.denominator, 0)
 
 
-def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
+def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
+    """What the baseline has and the candidate lost, of these kinds."""
+    return [{"sample": row.sample, "what": f"{kind} {name}"} for row in rows if row is not None for kind, name in row.lost if kind in kinds]
+
+
+def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
+    """That in words."""
+    named = dict.fromkeys(one["what"] for one in lost)
+    samples = dict.fromkeys(one["sample"] for one in lost)
+    more = f" and {len(samples) - 1} more samples" if len(samples) > 1 else ""
+    return f"the candidate lost the {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in {next(iter(samples))}{more}"
+
+
+def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates: bool) -> Rule:
     ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs]
     theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
     if not ours:
@@ -221,6 +235,14 @@ def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
         "newly_failing_count": len(newly),
     }
     said = f"{sum(ours)} of {n} samples fail a gate, {sum(theirs)} before"
+    lost = lost_of((pair.candidate for pair in pairs), "gate")
+    if lost:
+        evidence |= {"lost": lost[:SHOWN], "lost_count": len(lost)}
+        return Rule("gate_failure_rate", False, True, f"{lost_said(lost)}; {said}", evidence)
+    ungated = [pair.sample for pair in pairs if pair.known is not None and not pair.known.gates]
+    if ungated and holds and not without_gates:
+        evidence["without_gates"] = ungated[:SHOWN]
+        return Rule("gate_failure_rate", None, False, f"{len(ungated)} of {n} samples have no hard gate on either side, for example {ungated[0]}", evidence)
     if holds:
         return Rule("gate_failure_rate", True, False, f"{said}; the rate did not rise by more than {_number(rules.gate_failure_increase)}", evidence)
     return Rule(
@@ -232,7 +254,7 @@ def _number(value: exact.Ratio) -> str:
     return f"{value.num / value.den:g}"
 
 
-def _scores(comparison: Comparison, adjusted: float | None, rules: ReleaseRules, *, lost: LostRuns | None) -> Rule:
+def _scores(pairs: Sequence[Pair], comparison: Comparison, adjusted: float | None, rules: ReleaseRules, *, lost: LostRuns | None) -> Rule:
     difference, claims = comparison.difference, comparison.claims
     evidence: dict[str, Any] = {
         "difference": difference.shown(),
@@ -242,6 +264,10 @@ def _scores(comparison: Comparison, adjusted: float | None, rules: ReleaseRules,
         "losses": comparison.losses,
         "ties": comparison.ties,
     }
+    criteria = lost_of((pair.candidate for pair in pairs), "criterion")
+    if criteria:
+        evidence |= {"lost": criteria[:SHOWN], "lost_count": len(criteria)}
+        return Rule(SCORE_RULE, False, True, f"{lost_said(criteria)}, so its scores leave out what the baseline's count", evidence)
     if difference.low is None or difference.high is None or adjusted is None:
         return Rule(SCORE_RULE, None, False, f"the difference has no interval: {difference.reason or 'there are no pairs'}", evidence)
     ends = f"{difference.value:+.2f} points, {difference.low:+.2f} to {difference.high:+.2f}"
@@ -272,11 +298,15 @@ def _floors(pairs: Sequence[Pair], rules: ReleaseRules) -> Rule:
     for pair in pairs:
         if pair.known is None:
             continue
-        mine = pair.known.floors if pair.candidate is None else pair.candidate.missed
+        mine = frozenset(pair.known.floors) if pair.candidate is None else pair.candidate.missed
         before = pair.baseline.missed if pair.baseline is not None else frozenset()
         fresh += [{"sample": pair.sample, "criterion": name} for name in sorted(mine - before)]
         mended += len(before - mine)
     evidence = {"new": fresh[:SHOWN], "new_count": len(fresh), "mended_count": mended, "allowed": rules.new_floor_failures}
+    lost = lost_of((pair.candidate for pair in pairs), "role", "floor")
+    if lost:
+        evidence |= {"lost": lost[:SHOWN], "lost_count": len(lost)}
+        return Rule("floor_regression", False, True, lost_said(lost), evidence)
     if len(fresh) <= rules.new_floor_failures:
         return Rule(
             "floor_regression",
@@ -340,13 +370,16 @@ def _would_change(found: Sequence[Rule], outcome: str, paired: int, rules: Relea
             said.append(f"The lower end of the difference is {room + rules.margin:.2f} points above the limit.")
         return said
     gates = by_id["gate_failure_rate"]
-    if gates.violated:
+    for rule in found:
+        if "lost" in rule.evidence:
+            said.append(f"Bring back what the baseline has: {_names([one['what'] for one in rule.evidence['lost']])}.")
+    if gates.violated and "lost" not in gates.evidence:
         excess = gates.evidence["candidate"]["failed"] - gates.evidence["baseline"]["failed"]
-        said.append(f"Mend {excess} of the samples that newly fail a gate: {_names(gates.evidence['newly_failing'])}.")
-    if by_id["floor_regression"].violated:
+        said.append(f"Fix {excess} of the samples that newly fail a gate: {_names(gates.evidence['newly_failing'])}.")
+    if by_id["floor_regression"].evidence["new"] and by_id["floor_regression"].violated:
         said.append(f"Bring back above their floor: {_names([item['sample'] for item in by_id['floor_regression'].evidence['new']])}.")
     if by_id["severe_failures"].violated:
-        said.append(f"Mend the severe failures: {_names([item['sample'] for item in by_id['severe_failures'].evidence['items']])}.")
+        said.append(f"Fix severe failures: {_names([item['sample'] for item in by_id['severe_failures'].evidence['items']])}.")
     scores = by_id[SCORE_RULE]
     if scores.holds is False and comparison.difference.value is not None and comparison.difference.low is not None:
         half = comparison.difference.value - comparison.difference.low

@@ -11,7 +11,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.canon import digest
+from assay.canon import canonical, digest
 from assay.errors import InputError
 from assay.exact import NORM_ONE
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.records.grade import Grade
+    from assay.records.scorecard import Criterion
+    from assay.release.required import Lost
 
 
 class Stratum(NamedTuple):
@@ -27,6 +29,8 @@ class Stratum(NamedTuple):
     profile: str
     criteria: tuple[str, ...]
     weights: tuple[int, ...]
+    formulas: tuple[str, ...]
+    """The formula of each criterion, with its parameters."""
 
 
 class Row(NamedTuple):
@@ -42,8 +46,6 @@ class Row(NamedTuple):
     """Those that do not pass; undetermined is one of them."""
     missed: frozenset[str]
     """Criteria below their critical floor."""
-    missed_roles: frozenset[str]
-    """The roles of those."""
     norms: tuple[int | Fraction, ...]
     """In billionths, in the order of the stratum's criteria."""
     stratum: Stratum
@@ -51,12 +53,26 @@ class Row(NamedTuple):
     tags: frozenset[str]
     family: str | None
     runs: tuple[str, ...]
-    floors: frozenset[str] = frozenset()
-    """Criteria that have a critical floor."""
-    floor_roles: frozenset[str] = frozenset()
-    """The roles of those."""
+    floors: Mapping[str, int]
+    """The critical floor of each criterion that has one, in billionths."""
+    roles: Mapping[str, str]
+    """The role of each criterion that has one."""
+    lowest: tuple[int | Fraction, ...]
+    """Like `norms`, the lowest of all repeats."""
+    lost: tuple[Lost, ...] = ()
+    """What the baseline has for this sample and the candidate does not."""
     unknown: int | Fraction = 0
     """The share of its repeats that were lost: they count here as the worst or the best there is."""
+
+    @property
+    def missed_roles(self) -> frozenset[str]:
+        """The roles of the criteria below their floor."""
+        return frozenset(self.roles[name] for name in self.missed if name in self.roles)
+
+    @property
+    def floor_roles(self) -> frozenset[str]:
+        """The roles of the criteria that have a floor."""
+        return frozenset(self.roles[name] for name in self.floors if name in self.roles)
 
 
 class Repeat(NamedTuple):
@@ -78,6 +94,8 @@ class Side(NamedTuple):
     runs: int
     repeats: Mapping[str, tuple[Repeat, ...]] = MappingProxyType({})
     """The numbered repeats of the samples that have some."""
+    contents: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """What was seen of each sample, as digests that leave out which run of which version it was."""
 
     @property
     def fingerprint_digest(self) -> str:
@@ -89,6 +107,7 @@ def row_of(grade: Grade) -> Row:
     """The row of one graded run."""
     card = grade.scorecard
     ordered = sorted(zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name)
+    norms = tuple([item.norm_units for item, _ in ordered])
     return Row(
         sample_of(grade),
         grade.score_units,
@@ -96,19 +115,25 @@ def row_of(grade: Grade) -> Row:
         frozenset(card.hard_gates),
         frozenset(grade.hard_gate_failures),
         frozenset(grade.floor_failures),
-        frozenset([item.criterion.role for item in grade.criteria if item.floor_failed and item.criterion.role is not None]) if grade.floor_failures else _NONE,
-        tuple([item.norm_units for item, _ in ordered]),
-        Stratum("" if card.profile is None else card.profile.id, tuple([item.name for item, _ in ordered]), tuple([weight for _, weight in ordered])),
+        norms,
+        Stratum(
+            "" if card.profile is None else card.profile.id,
+            tuple([item.name for item, _ in ordered]),
+            tuple([weight for _, weight in ordered]),
+            tuple([_formula(item.criterion) for item, _ in ordered]),
+        ),
         card.group,
         frozenset(card.tags),
         None if card.workflow is None else card.workflow.family,
         (grade.run_id,),
-        frozenset([item.name for item in grade.criteria if item.floor_units is not None]),
-        frozenset([item.criterion.role for item in grade.criteria if item.floor_units is not None and item.criterion.role is not None]),
+        {item.name: item.floor_units for item in grade.criteria if item.floor_units is not None},
+        {item.name: item.criterion.role for item in grade.criteria if item.criterion.role is not None},
+        norms,
     )
 
 
-_NONE: frozenset[str] = frozenset()
+def _formula(criterion: Criterion) -> str:
+    return f"{criterion.formula_id} {canonical(criterion.params).decode()}" if criterion.params else criterion.formula_id
 
 
 def sample_of(grade: Grade) -> str:
@@ -145,9 +170,10 @@ class SideBuilder:
         self._rows: dict[str, dict[int | None, Row]] = {}
         self._parts: dict[str, set[str | None]] = {}
         self._ids: list[str] = []
+        self._contents: dict[str, list[str]] = {}
         self._runs = 0
 
-    def add(self, grade: Grade, *, attempt: int | None, digest: str) -> None:
+    def add(self, grade: Grade, *, attempt: int | None, digest: str, content: str) -> None:
         """Take one run. The same sample twice needs two attempts: which of two runs counts is not for us to choose."""
         row = row_of(grade)
         attempts = self._rows.setdefault(row.sample, {})
@@ -163,6 +189,7 @@ class SideBuilder:
         for key, value in parts_of(grade).items():
             self._parts.setdefault(key, set()).add(value)
         self._ids.append(digest)
+        self._contents.setdefault(row.sample, []).append(content)
         self._runs += 1
 
     def side(self, summary: Mapping[str, Any]) -> Side:
@@ -174,7 +201,8 @@ class SideBuilder:
             for sample, attempts in self._rows.items()
             if None not in attempts
         }
-        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs, repeats)
+        contents = {sample: tuple(sorted(found)) for sample, found in self._contents.items()}
+        return Side(self.name, rows, fingerprint, summary, {"evidence": digest(sorted(self._ids))}, self._runs, repeats, contents)
 
 
 def merged(rows: list[Row]) -> Row:
@@ -190,12 +218,12 @@ def merged(rows: list[Row]) -> Row:
         gates=frozenset().union(*(row.gates for row in rows)),
         failed=frozenset().union(*(row.failed for row in rows)),
         missed=frozenset().union(*(row.missed for row in rows)),
-        missed_roles=frozenset().union(*(row.missed_roles for row in rows)),
         norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
         tags=frozenset().union(*(row.tags for row in rows)),
         runs=tuple(sorted(run for row in rows for run in row.runs)),
-        floors=frozenset().union(*(row.floors for row in rows)),
-        floor_roles=frozenset().union(*(row.floor_roles for row in rows)),
+        floors={name: max(row.floors.get(name, 0) for row in rows) for name in sorted({name for row in rows for name in row.floors})},
+        roles={name: role for row in rows for name, role in row.roles.items()},
+        lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
     )
 
 
@@ -214,9 +242,7 @@ def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:
     )
     if not candidate:
         return changed
-    return changed._replace(
-        passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors, missed_roles=row.missed_roles | row.floor_roles
-    )
+    return changed._replace(passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors.keys())
 
 
 def _mean(values: Sequence[int | Fraction]) -> Fraction:
@@ -250,6 +276,11 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
             found.append(Mismatch(field, ours, theirs))
     named = {mismatch.field for mismatch in found}
     return [mismatch for mismatch in found if not (mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named)]
+
+
+def same_evidence(candidate: Side, baseline: Side) -> list[str]:
+    """The samples of which both sides saw exactly the same."""
+    return sorted(sample for sample, found in candidate.contents.items() if baseline.contents.get(sample) == found)
 
 
 def mismatch_error(found: Sequence[Mismatch]) -> InputError:

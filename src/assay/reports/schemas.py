@@ -63,7 +63,7 @@ _GRADE = _closed(
         "weighted_score": _SCORE,
         "weighted_score_adjusted": _SCORE,
         "pass_threshold": _SCORE,
-        "reason": {"enum": ["passed", "hard_gate_failure", "critical_floor_failure", "below_pass_threshold"]},
+        "reason": {"enum": ["passed", "hard_gate_failure", "critical_floor_failure", "below_pass_threshold", "below_passing_grade", "no_hard_gates"]},
         "grade_reason": {"enum": ["band", "floor_cap", "hard_gate_failure"]},
         "hard_gates": {
             "type": "object",

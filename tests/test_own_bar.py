@@ -1,0 +1,275 @@
+"""Law 9: the judged never set the bar. Whatever a rejected side deletes, renames or weakens of what it declares, it is not promoted or passed."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.deciding import Terms, side_of
+from assay.deciding import decide as decide_sides
+from assay.errors import AssayError, EvidenceError
+from assay.files import Document
+from assay.library.shelf import Shelf
+from assay.pipeline import Grader
+from assay.release.sides import Side
+from documents import FAMILIES, run
+from sides import GRADER, RULES, write
+
+N = 40
+
+
+def card(index: int, *, norm: float = 0.9, **changes: Any) -> dict[str, Any]:
+    """One sample of a side: two gates, a role with its floor, a floor of its own, a group and a tag."""
+    return {
+        "schema": "assay.scorecard/1", "run_id": f"r-{index}", "sample_id": f"s-{index:03}", "group": f"g-{index % 8}", "tags": [("even", "odd")[index % 2]],
+        "hard_gates": {"no_policy_violation": True, "looks_right": True},
+        "criteria": [
+            {"name": "answer", "raw_score": Decimal(str(norm)), "formula_id": "zero_one", "weight": 3, "role": "correctness", "layer": 2},
+            {"name": "style", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1, "critical_floor": {"raw": 3}, "layer": 2},
+            {"name": "speed", "raw_score": 9, "formula_id": "lower_is_better", "params": {"slo_good": 8, "slo_bad": 30}, "weight": 1, "layer": 3},
+        ],
+        **changes,
+    }  # fmt: skip
+
+
+BASELINE = [card(index, norm=0.85 + (index % 5) / 100) for index in range(N)]
+
+
+def worse(kind: str) -> list[dict[str, Any]]:
+    """A candidate that is rejected or held for one reason."""
+    rows = [card(index, norm=0.85 + (index % 5) / 100 + 0.001 * (index % 3)) for index in range(N)]
+    if kind == "a gate fails":
+        rows[7]["hard_gates"]["no_policy_violation"] = False
+    elif kind == "every gate fails":
+        for row in rows:
+            row["hard_gates"]["looks_right"] = None
+    elif kind == "a role's floor is missed":
+        rows[7]["criteria"][0]["raw_score"] = Decimal("0.6")
+    elif kind == "its own floor is missed":
+        rows[7]["criteria"][1]["raw_score"] = 2
+    elif kind == "scores fall":
+        for row in rows:
+            row["criteria"][0]["raw_score"] -= Decimal("0.08")
+    elif kind == "a slice falls":
+        for row in rows[::2]:
+            row["criteria"][0]["raw_score"] -= Decimal("0.06")
+    elif kind == "a sample is lost":
+        del rows[7]
+    elif kind == "a group falls":
+        for row in rows:
+            if row["group"] in ("g-1", "g-2"):
+                row["criteria"][0]["raw_score"] -= Decimal("0.09")
+    return rows
+
+
+KINDS = (
+    "a gate fails", "every gate fails", "a role's floor is missed", "its own floor is missed", "scores fall", "a slice falls", "a sample is lost",
+    "a group falls",
+)  # fmt: skip
+
+
+REFUSALS = ("REL-002", "REL-003", "REL-004", "GRD-101", "GRD-102", "GRD-106", "GRD-108")
+SLICED = Terms(slices=("tag",))
+
+
+def outcome(candidate: list[dict[str, Any]], baseline: list[dict[str, Any]] = BASELINE, *, terms: Terms = SLICED) -> str:
+    """What `assay gate` decides; a refusal is one of the answers."""
+
+    def made(rows: list[dict[str, Any]], name: str) -> Side:
+        return side_of([Document(copy.deepcopy(row), name) for row in rows], GRADER, name=name)
+
+    try:
+        return str(decide_sides(made(candidate, "candidate"), made(baseline, "baseline"), RULES, GRADER, terms=terms)["outcome"])
+    except AssayError as error:
+        if error.code not in REFUSALS:
+            raise
+        return "refused"
+
+
+def weakened(row: dict[str, Any], how: str) -> None:
+    """One thing that a side declares of itself, deleted, renamed or weakened."""
+    criteria = row["criteria"]
+    if how == "no gates":
+        row["hard_gates"] = {}
+    elif how == "another gate":
+        row["hard_gates"] = {"fine": True}
+    elif how == "failing gates deleted":
+        row["hard_gates"] = {name: True for name, verdict in row["hard_gates"].items() if verdict is True}
+    elif how == "gates renamed":
+        row["hard_gates"] = {f"{name}_old": verdict is not None for name, verdict in row["hard_gates"].items() if verdict}
+    elif how == "role dropped":
+        criteria[0].pop("role", None)
+    elif how == "role renamed":
+        criteria[0]["role"] = "style"
+    elif how == "floor dropped":
+        criteria[-2].pop("critical_floor", None)
+    elif how == "floor lowered":
+        criteria[-2]["critical_floor"] = {"raw": 1}
+    elif how == "floors overridden":
+        for criterion in criteria:
+            criterion["floor_override"] = {"value": {"norm": 0}, "reason": "tuned"}
+    elif how == "criterion dropped":
+        del criteria[0]
+    elif how == "criterion renamed":
+        criteria[0]["name"] = "answers"
+    elif how == "criterion added":
+        criteria.append({"name": "charm", "raw_score": 1, "formula_id": "binary", "weight": 50})
+    elif how == "weight moved":
+        criteria[0]["weight"], criteria[-1]["weight"] = 0, 9
+    elif how == "formula eased":
+        criteria[-1]["params"] = {"slo_good": 100, "slo_bad": 200}
+    elif how == "layers and sources dropped":
+        for criterion in criteria:
+            criterion.pop("layer", None)
+            criterion.pop("source", None)
+    elif how == "group of its own":
+        row["group"] = row["run_id"]
+    elif how == "one group":
+        row["group"] = "all"
+    elif how == "group dropped":
+        row.pop("group", None)
+    elif how == "tags dropped":
+        row["tags"] = []
+    elif how == "tags spread":
+        row["tags"] = ["even", "odd", "new"]
+    elif how == "threshold lowered":
+        row["pass_threshold"] = 0
+    elif how == "n raised":
+        for criterion in criteria:
+            criterion["n"] = 10_000
+    elif how == "sample renamed":
+        row["sample_id"] = f"{row['sample_id']}-new"
+
+
+WAYS = (
+    "no gates", "another gate", "failing gates deleted", "gates renamed", "role dropped", "role renamed", "floor dropped", "floor lowered", "floors overridden",
+    "criterion dropped", "criterion renamed", "criterion added", "weight moved", "formula eased", "layers and sources dropped", "group of its own", "one group",
+    "group dropped", "tags dropped", "tags spread", "threshold lowered", "n raised", "sample renamed", "deleted",
+)  # fmt: skip
+
+
+def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> list[dict[str, Any]]:
+    """The candidate after it weakened itself in the chosen samples."""
+    found = copy.deepcopy(rows)
+    for index, row in enumerate(found):
+        for how in ways if index in chosen else ():
+            weakened(row, how)
+    return [row for index, row in enumerate(found) if not (index in chosen and "deleted" in ways)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is(kind: str) -> None:
+    assert outcome(worse(kind)) in ("reject", "hold")
+    assert outcome(worse("nothing")) == "promote"
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", WAYS)
+def test_no_single_weakening_promotes_a_candidate_that_was_not(kind: str, how: str, paired: bool) -> None:
+    rows, terms = worse(kind), SLICED
+    if not paired:
+        rows, terms = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in rows], Terms(allow_unpaired=True)
+        if outcome(rows, terms=terms) == "promote":
+            return  # an unpaired comparison does not see this drop in the first place
+    for chosen in (set(range(N)), {7}, set(range(0, N, 2))):
+        assert outcome(changed(rows, [how], chosen), terms=terms) != "promote"
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.sampled_from(KINDS), st.lists(st.sampled_from(WAYS), min_size=1, max_size=6, unique=True), st.sets(st.integers(0, N - 1), min_size=1))
+def test_no_set_of_weakenings_promotes_a_candidate_that_was_not(kind: str, ways: list[str], chosen: set[int]) -> None:
+    assert outcome(changed(worse(kind), ways, chosen)) != "promote"
+
+
+def decision(assay: Any, tmp_path: Path, candidate: list[dict[str, Any]], *more: str) -> Any:
+    write(tmp_path / "base.jsonl", BASELINE)
+    write(tmp_path / "cand.jsonl", candidate)
+    return assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json", *more)
+
+
+@pytest.mark.parametrize(
+    ("how", "rule", "name"),
+    [
+        ("no gates", "gate_failure_rate", "gate no_policy_violation"),
+        ("role dropped", "floor_regression", "role correctness of answer"),
+        ("floor dropped", "floor_regression", "floor style"),
+        ("criterion dropped", "score_non_inferiority", "criterion answer"),
+    ],
+)
+def test_what_the_baseline_has_and_the_candidate_lost_is_a_violation_by_name(assay: Any, tmp_path: Path, how: str, rule: str, name: str) -> None:
+    done = decision(assay, tmp_path, changed(worse("nothing"), [how], {3, 4}))
+    found = done.json()
+    violated = {one["id"]: one for one in found["rules"] if one["violated"]}
+    assert (done.code, found["outcome"]) == (1, "reject")
+    assert name in violated[rule]["reason"]
+    assert {"sample": "s-003", "what": name} in violated[rule]["evidence"]["lost"]
+    assert any("Bring back" in line and name in line for line in found["would_change"])
+
+
+def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(assay: Any, tmp_path: Path) -> None:
+    def runs(**failed: Any) -> list[dict[str, Any]]:
+        gates = {"no_policy_violation": {"passed": True, "reason": ""}}
+        found = [run("rag", run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, gates=copy.deepcopy(gates)) for i in range(N)]
+        found[5].update(failed)
+        return found
+
+    write(tmp_path / "base.jsonl", runs())
+    for changes in ({"gates": {"no_policy_violation": {"passed": False, "reason": "leak"}}}, {"gates": {}}):
+        write(tmp_path / "cand.jsonl", runs(**changes))
+        done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json")
+        severe = next(one for one in done.json()["rules"] if one["id"] == "severe_failures")
+        assert (done.code, severe["violated"]) == (1, True)
+
+
+def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_baseline() -> None:
+    def repeated(attempts: list[int | None]) -> list[dict[str, Any]]:
+        return [
+            run("rag", run_id=f"r-{i}-{a}", attempt=a, dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}) for i in range(N) for a in attempts
+        ]  # fmt: skip
+
+    terms = Terms()
+    assert outcome(repeated([1, 2, 3]), repeated([1, 2, 3]), terms=terms) == "promote"
+    assert outcome(repeated([None]), repeated([1, 2, 3]), terms=terms) != "promote"
+
+
+def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Path) -> None:
+    again = decision(assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]).json()
+    assert again["notes"][0].startswith("SAME EVIDENCE: all 40 shared samples")
+    assert "SAME EVIDENCE" in assay("gate", "cand.jsonl", "--baseline", "base.jsonl").out
+    some = decision(assay, tmp_path, [*BASELINE[:10], *worse("scores fall")[10:]]).json()
+    assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
+
+
+def test_sides_without_any_gate_are_not_enough_to_decide_on() -> None:
+    bare = [{**row, "hard_gates": {}} for row in BASELINE]
+    assert outcome([{**row, "hard_gates": {}} for row in worse("nothing")], bare) == "not_enough_evidence"
+
+
+# --- one run under a profile --------------------------------------------------------------------------------------------------------------
+
+DECLARED = (
+    "required_outputs", "output_schema", "required_inputs", "forbidden_tools", "handoff_rules", "expected", "gates", "tags", "group", "judge", "claims",
+    "retrieval", "steps", "tool_calls", "tests", "scores", "handoffs", "patch_applies", "inputs", "metadata",
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(FAMILIES), st.sets(st.sampled_from(DECLARED), min_size=1), st.booleans())
+def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(family: str, forgotten: set[str], emptied: bool) -> None:
+    failing = run(family, status="failed")
+    grader = Grader(Shelf(), profile=family)
+    assert grader.grade(Document(failing, "run")).grade.passed is False
+    left = {key: value for key, value in failing.items() if key not in forgotten}
+    if emptied:
+        left |= {key: type(failing[key])() for key in forgotten & failing.keys() if isinstance(failing[key], list | dict)}
+    with contextlib.suppress(EvidenceError):  # a refusal is not a pass either
+        assert grader.grade(Document(json.loads(json.dumps(left)), "run")).grade.passed is False
