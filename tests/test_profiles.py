@@ -275,7 +275,8 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
         lost = graded({**own, "criteria": [found for found in own["criteria"] if found["name"] != name]}, profile=asked)
         assert f"{family}@1 requires this criterion" in item(lost, name)["missing"]
         assert lost["weighted_score"] < whole["weighted_score"]
-    low = [{**found, "raw_score": 1 if found["formula_id"] == "likert_1_5" else 0} if planned[found["name"]].role else found for found in own["criteria"]]
+    worst = {"likert_1_5": 1, "ratio": {"passed": 0, "total": 1}}
+    low = [{**found, "raw_score": worst.get(found["formula_id"], 0)} if planned[found["name"]].role else found for found in own["criteria"]]
     if any(found.role for found in planned.values()):
         assert graded({**own, "criteria": low}, profile=asked)["reason"] == "critical_floor_failure"
 

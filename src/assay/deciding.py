@@ -239,7 +239,10 @@ def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms
         raise UsageError("CLI-001", "looks, slices and quarantine are about paired samples, and these sets are not paired.")
     if terms.samples is not None:
         plan["changed"] = [*plan["changed"], "its samples were declared to be paired, and the sets are compared unpaired"]
-    repeats = {"flaky": flaky_samples(candidate, baseline, level=rules.level)}
+    repeats = {
+        "flaky": flaky_samples(candidate, baseline, level=rules.level),
+        "notes": ["The sets share no samples, so a sample that the candidate left out cannot be noticed."],
+    }
     return unpaired_decision(candidate, baseline, rules, plan=plan, extra=repeats, without_gates=without_gates)
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from msgspec import structs
 from msgspec.json import Encoder
 
 from assay import exact
