@@ -22,7 +22,7 @@ from assay.release.sides import Row, Side, Stratum
 from assay.stats.intervals import t_quantile
 
 COUNT = 100_000
-STRATUM = Stratum("bench@1", ("correctness", "safety", "speed"), (5, 3, 2))
+STRATUM = Stratum("bench@1", ("correctness", "safety", "speed"), (5, 3, 2), ("zero_one",) * 3)
 GATES = frozenset({"schema_contract_valid", "no_policy_violation", "overall_status_success"})
 
 
@@ -35,7 +35,7 @@ def side(name: str, seed: int) -> Side:
         score = sum(weight * norm for weight, norm in zip(STRATUM.weights, norms, strict=True)) // 1_000_000
         failed = frozenset({"overall_status_success"}) if number % 50 == 0 else frozenset()
         sample = f"bench/s-{number:06}"
-        rows[sample] = Row(sample, score, not failed, GATES, failed, frozenset(), frozenset(), norms, STRATUM, None, frozenset(), "rag", (f"r-{number}",))
+        rows[sample] = Row(sample, score, not failed, GATES, failed, frozenset(), norms, STRATUM, None, frozenset(), "rag", (f"r-{number}",), {}, {}, norms)
     return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT)
 
 

@@ -22,7 +22,7 @@ from assay.release.promotion import promote
 from assay.release.sides import Row, Stratum
 from sides import RULES, SHRINKAGE, STRICT
 
-STRATUM = Stratum("p@1", ("c0",), (1,))
+STRATUM = Stratum("p@1", ("c0",), (1,), ("zero_one",))
 NONE: frozenset[str] = frozenset()
 BASE = 8000
 
@@ -59,7 +59,8 @@ class Seen(NamedTuple):
 
 
 def row(sample: str, hundredths: int) -> Row:
-    return Row(sample, hundredths, True, NONE, NONE, NONE, NONE, (hundredths * 100_000,), STRATUM, None, NONE, None, (sample,))
+    norms = (hundredths * 100_000,)
+    return Row(sample, hundredths, True, frozenset({"open"}), NONE, NONE, norms, STRATUM, None, NONE, None, (sample,), {}, {}, norms)
 
 
 def simulate(kind: str, n: int, *, effect: float, repeats: int, rules: ReleaseRules = RULES, looks: int = 1, margin: float | None = None) -> Seen:

@@ -400,7 +400,8 @@ def test_a_slice_that_is_shown_to_be_worse_rejects_although_the_whole_is_better(
 
 def test_slices_are_corrected_for_being_several_and_one_that_shows_nothing_does_nothing() -> None:
     base = drawn(200)
-    found = decide([{**one, "tags": [f"t{index % 20}"]} for index, one in enumerate(cards(shifted(base, 0, noise=4)))], cards(base))
+    tags = [{"tags": [f"t{index % 20}"]} for index in range(200)]
+    found = decide(*[[{**one, **more} for one, more in zip(cards(scores), tags, strict=True)] for scores in (shifted(base, 0, noise=4), base)])
     slices = slices_of(found, RULES, ["tag"])
     assert len(slices["slices"]) == 20
     assert with_slices(found, slices, RULES) is found
@@ -471,7 +472,7 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(assay: Any, tmp_p
             elif field == "scoringSystem":
                 one["scoringSystem"] = "scoringSystem/9.0.0"
             else:
-                one["rubric"] = "another@2"
+                one["rubric"] = "dag-review@1"
         (tmp_path / "grades.json").write_text(json.dumps(document))
         done = assay("gate", "base.jsonl", "--baseline", "grades.json", "--json", *extra)
     else:

@@ -17,7 +17,7 @@ from assay.release.promotion import Promotion, promote
 from assay.release.sides import Row, Side, Stratum
 from sides import RULES, SHRINKAGE, STRICT
 
-STRATUM = Stratum("p@1", ("c0", "safe"), (3, 1))
+STRATUM = Stratum("p@1", ("c0", "safe"), (3, 1), ("zero_one", "zero_one"))
 GATES = frozenset({"no_policy_violation", "looks_right"})
 SCORES = (0, 4000, 7900, 8000, 9900, 9950, 10000)
 thorough = settings(max_examples=settings.default.max_examples * 3)
@@ -27,10 +27,9 @@ def row(sample: str, score: int, *, failed: frozenset[str] = frozenset(), missed
     """A row whose norms make its score."""
     missing = frozenset([name for name, gone in (("c0", missed), ("safe", unsafe)) if gone])
     norms = (score * 100_000, score * 100_000)
-    roles = frozenset({"safety"}) if unsafe else frozenset()
     return Row(
-        sample, score, not failed and not missing, GATES, failed, missing, roles, norms, STRATUM, None, frozenset({tag}), None, (sample,),
-        frozenset({"c0", "safe"}), frozenset({"safety"}),
+        sample, score, not failed and not missing, GATES, failed, missing, norms, STRATUM, None, frozenset({tag}), None, (sample,),
+        {"c0": 0, "safe": 0}, {"safe": "safety"}, norms,
     )  # fmt: skip
 
 
