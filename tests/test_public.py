@@ -89,9 +89,9 @@ def test_importing_the_package_loads_nothing_but_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["--version", "-V", "--help", "-h", "help"])
-def test_version_and_help_load_the_standard_library_and_five_modules(argument: str, tmp_path: Path) -> None:
+def test_version_and_help_load_the_standard_library_and_six_modules(argument: str, tmp_path: Path) -> None:
     loaded = {name for name in _loaded(_command(argument), tmp_path) if name.split(".")[0] not in sys.stdlib_module_names}
-    assert loaded == {"assay", "assay.__main__", "assay.cli", "assay.cli.main", "assay.errors"}
+    assert loaded == {"assay", "assay.__main__", "assay.cli", "assay.cli.main", "assay.cli.process", "assay.errors"}
 
 
 def test_version_and_help_load_no_heavy_part_of_the_standard_library(tmp_path: Path) -> None:

@@ -16,9 +16,12 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
 
 from assay.errors import ExitCode
+
+TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
+if TYPE_CHECKING:
+    from typing import Any
 
 INTERRUPTED = 130
 PIPE = 141
