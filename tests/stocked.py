@@ -144,6 +144,7 @@ def card(*, good: bool = True, days: float = 2, model: str = "judge-1", now: dat
     calibration = {
         "n_labelled": 60, "n_unlabelled": 3, "agreement": agreement, "bias": {"mean_difference": interval(-0.1, 0.08)}, "labels": labels,
         "set": {"id": "people", "version": "1", "digest": "sha256:" + "1" * 64}, "scale": {"kind": "ordinal", "values": [1, 2, 3, 4, 5]},
+        "scorer": {"kind": "llm", "name": model, "prompt_version": "rubric/1", "rubric": "rag@1", "settings": "sha256:1"},
     }  # fmt: skip
     moment = (now or datetime.now(UTC)) - timedelta(days=days)
     made = make_card(judge={"judge": model, "model": model, "family": "m"}, audit=audit, calibration=calibration, verdicts=verdicts, now=moment)
