@@ -1,8 +1,9 @@
 """Running untrusted code with limits.
 
-`run` runs a command, `run_command` a command against a working tree, `check_solution` a solution against tests. Each says how it ended in an Outcome;
-`verdict` makes of Outcomes the gate `no_sandbox_violation`. Walls are put up by bubblewrap; where there is none, nothing runs (SBX-001), unless limits
-without walls are asked for by name. Nothing here scores: see `scoring`. Nothing here decides when to run: see `running`.
+`run` runs a command, `run_command` a command against a working tree, `run_test` one test of it with pytest or unittest, `check_solution` a solution
+against tests. Each says how it ended in an Outcome; `verdict` makes of Outcomes the gate `no_sandbox_violation`. Walls are put up by bubblewrap; where
+there is none, nothing runs (SBX-001), unless limits without walls are asked for by name. Nothing here scores: see `scoring`. Nothing here decides when
+to run: see `running`.
 """
 
 from assay.sandbox.box import Entry

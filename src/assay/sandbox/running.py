@@ -5,8 +5,8 @@ named `protected` have the caller's bytes and cannot be written, removed or move
 is written where the tree cannot have put one beforehand, and a status of 0 without the report that was asked for does not pass.
 
 What it does not guarantee: a test runner that imports the candidate's code runs it in its own process, and code that sets out to can end that process
-with 0 and write a report before. Protect what the runner reads on its own (`conftest.py`, `pytest.ini`, `pyproject.toml`, `sitecustomize.py`), use
-`pytest_command`, and where the answer is a function, use `check_solution`, where the code and the verdict share no process.
+with 0 and write a report before. For pytest and unittest use `testing.run_test`, whose report is signed; where the answer is a function, use
+`check_solution`, where the code and the verdict share no process.
 """
 
 from __future__ import annotations

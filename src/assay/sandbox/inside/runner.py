@@ -228,6 +228,7 @@ def _sources(path: str) -> dict[str, bytes]:
 def main() -> None:
     """Arguments: pytest or unittest, the report, the file (or folder) of the test, its name in there or what pytest is to be given."""
     kind, report, file, *rest = sys.argv[1:]
+    del sys.argv[1:]  # not for the tests
     signed = hmac.new(os.read(0, 4096), digestmod="sha256")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     process, root, path = os.getpid(), os.getcwd(), os.path.abspath(file)
