@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.aggregate import aggregate_answers, latest_answers
 from assay.flowmcp.aging import LIMITS
-from assay.flowmcp.answers import EXCLUDED, LOWEST, check_weight, dimension_of
+from assay.flowmcp.answers import EXCLUDED, LOWEST, MOOT, NA_REASONS, check_weight, dimension_of
 from assay.flowmcp.names import AREAS, DETERMINISTIC, FULL
 from assay.flowmcp.policy import at_least
 
@@ -35,9 +35,9 @@ def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
     try:
         with open(os.path.join(root, QUESTIONS), "rb") as stream:
             found = parse_json(stream.read())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise InputError("FMC-012", f"the catalogue cannot be read: {error}.", where=os.path.join(root, QUESTIONS), fix="Restore it.") from None
     return stated(found) if isinstance(found, dict) else {}
 
@@ -67,6 +67,14 @@ def joined(held: Catalogue, given: Catalogue, where: str) -> dict[str, dict[str,
             if mine.setdefault(key, value) != value:
                 raise InputError("SCO-020", f"{question}: {key} is {mine[key]}, not {value}.", where=where, fix="Give a changed question a new id.")
     return made
+
+
+def of_server(catalogue: Catalogue) -> dict[str, Any]:
+    """The catalogue for the tools of a server, which may come without a text that says when to use them: what is not there is not scored."""
+    return {**catalogue, _WHEN_TO_USE: {**catalogue.get(_WHEN_TO_USE, {}), "naReasons": [NA_REASONS[0]]}}
+
+
+_WHEN_TO_USE = f"Q-{MOOT}"
 
 
 def questions_of(catalogue: Catalogue, area: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files import atomic_write, parse_json
-from assay.flowmcp.catalogue import read_catalogue
+from assay.flowmcp.catalogue import of_server, read_catalogue
 from assay.flowmcp.documents import document_bytes
 from assay.flowmcp.hashing import namespace_hash
 from assay.flowmcp.manifest import Manifest, read_manifest, snapshot_of
@@ -154,10 +154,12 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
     about_hash: str | None = None
     tools_total = tools_stable = 0
 
-    def node(folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None) -> tuple[Node, dict[str, Any]]:
+    def node(
+        folder: str, area: str, live: str | None, tool: str | None = None, skill: str | None = None, questions: Mapping[str, Any] = catalogue
+    ) -> tuple[Node, dict[str, Any]]:
         place = Home(folder, (area,), namespace, tool, skill=skill)
         stored = read_entries(place, rules, systems=systems)
-        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=catalogue)
+        found = judge(stored, live, rules, systems=systems, lost=memory.take(place, stored), catalogue=questions)
         return found, node_document(found, home, live_hash=live)
 
     for name in _visible(home):
@@ -167,12 +169,15 @@ def namespace_index(root: str, namespace: str, rules: SchemaRules, *, systems: S
         if snapshot is not None:
             members[name] = snapshot.hash8
             gathered.moments.append(snapshot.moment)
-        whole, shown = node(folder, "tools-aggregate-schema", live)
+        manifest, unread = None, None
         try:
             manifest = read_manifest(folder, snapshot) if snapshot else None
         except InputError as error:
-            manifest, whole = None, Node(BLOCKED, reason=error.message)
-            shown = {"status": BLOCKED, "reason": error.message}
+            unread = error.message
+        questions = of_server(catalogue) if manifest and any(tool["tests"] is None for tool in manifest.tools.values()) else catalogue
+        whole, shown = node(folder, "tools-aggregate-schema", live, questions=questions)
+        if unread is not None:
+            whole, shown = Node(BLOCKED, reason=unread), {"status": BLOCKED, "reason": unread}
         gone = snapshot is None and _was_imported(folder)
         if gone:
             whole = whole._replace(status=BLOCKED if whole.status != NODE_REJECTED else whole.status, reason="its snapshot is gone")
