@@ -154,8 +154,37 @@ def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> No
     for made in ("(main.a = 2, () => ({}))", "wrap(main)", "{ get: Object.assign(main, { a: 2 }) }", "patch()"):
         text = f"export const main = {{ a: 1 }}\nconst patch = () => {{ main.a = 2 }}\nexport const handlers = {made}"
         assert refused(engine, text).message.startswith("line 3: its `main` needs code that makes its handlers"), made
-    for made in ("{ get: { run: () => main.a } }", "() => { main.a = 2; return {} }", "wrap({})"):
+    for made in ("{ get: { run: () => main.a } }", "() => { const main = {}; main.a = 2; return {} }", "wrap({})"):
         assert read(engine, f"export const main = {{ a: 1 }}\nexport const handlers = {made}").main == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "main.a = 2", "main.tools.x.y = 2", "main['a'] = 2", "delete main.tools", "main.n += 1", "main.n++", "[main.a] = [2]", "for (main.a of [2]) {}",
+        "Object.assign(main.tools, { y: 1 })", "Object.defineProperty(main, 'a', { value: 2 })", "main.tags.push('x')", "Reflect.set(main, 'a', 2)",
+        "const m = main; m.a = 2", "const { tools } = main; tools.x = 2", "Object.values(main.tools).forEach((tool) => { tool.y = 2 })",
+        "for (const tool of Object.values(main.tools)) tool.y = 2", "main.tools.x.z = Object.values(main.tools)[0].w = 1", "shared.y = 2", "patch()",
+        "{ const main = {} } main.a = 2",
+    ],
+)  # fmt: skip
+def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(engine: Engine, code: str) -> None:
+    text = "const shared = {}\nexport const main = { tags: [], tools: { x: shared } }\nconst patch = () => { main.a = 2 }\n"
+    for handlers in (f"() => {{ {code}; return {{}} }}", f"{{ get: {{ run: async () => {{ {code} }} }} }}"):
+        assert "needs code in its handlers that changes it" in refused(engine, f"{text}export const handlers = {handlers}").message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "struct.url = main.root", "const headers = { ...main.headers }; headers.x = key", "const tags = [...main.tags].sort()", "let u = main.root; u += '/v1'",
+        "const c = JSON.parse(JSON.stringify(main)); c.a = 2", "out[main.root] = 1", "const list = main.tags.filter((t) => t); payload.list = list",
+        "Object.entries(main.tools).forEach(([key, value]) => { out[key] = value })", "const { main } = response; main.temp = 1",
+    ],
+)  # fmt: skip
+def test_handlers_that_only_read_the_schema_are_fine(engine: Engine, code: str) -> None:
+    text = "export const main = { tags: [], tools: {}, root: 'https://a.example' }\nexport const handlers"
+    assert read(engine, f"{text} = () => ({{ get: {{ run: async ({{ struct, payload, response, key, out }}) => {{ {code} }} }} }})").main["tags"] == []
 
 
 def test_what_json_cannot_say_is_reported_and_left_out(engine: Engine) -> None:

@@ -65,7 +65,7 @@ def writes(node: Node) -> bool:
         return True
     if any(one.type not in ("string", "number") for one in cursor(_COMPUTED).captures(node).get("index", [])):
         return True
-    return any(True for place in cursor(_WRITES).captures(node).get("place", []) for _ in _members(place))
+    return any(True for place in written(node) for _ in members(place))
 
 
 def writes_now(node: Node) -> bool:
@@ -73,7 +73,12 @@ def writes_now(node: Node) -> bool:
     return any(one.type not in FUNCTIONS and one.type not in _QUIET and writes(one) for one in outside_functions(node))
 
 
-def _members(place: Node) -> Iterator[Node]:
+def written(node: Node) -> list[Node]:
+    """What code in the node assigns to, counts up or deletes, functions included."""
+    return cursor(_WRITES).captures(node).get("place", [])
+
+
+def members(place: Node) -> Iterator[Node]:
     """The properties that a write changes; a destructuring pattern can hold several."""
     open_nodes = [place]
     while open_nodes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.flowmcp.reading import effects
 from assay.flowmcp.reading.asking import asked
 from assay.flowmcp.reading.handlers import find_value, keys_of
+from assay.flowmcp.reading.later import changed_later
 from assay.flowmcp.reading.tree import (
     FUNCTIONS,
     MAX_NAME,
@@ -142,6 +143,9 @@ class Parsed:
             # Handlers are never run. Where making them runs code that can reach the schema, what was read would not be what is exported.
             if self._holds_handlers(one, target) and effects.acts(one.node) and self._marks_now(one.node) & self._touching(target):
                 return place(one.node)[0], "code that makes its handlers and can change it"
+        later = self._changed_later(target)
+        if later is not None:
+            return place(later)[0], "code in its handlers that changes it"
         kept = self._kept(target, whole=False) if self._waits or self._metas else []
         for nodes, what in ((self._waits, "`await` at the top level"), (self._metas, "`import.meta`")):
             for node in nodes:
@@ -274,6 +278,17 @@ class Parsed:
 
     def _touching(self, target: str) -> set[str]:
         return {target} | self._reach(self._statements, {one.start: _marks(one.node) for one in self._statements}, {target})
+
+    def _changed_later(self, target: str) -> Node | None:
+        """Where the handlers, or functions that they can call, change what the schema is made of."""
+        reached = [one for one in self._statements if self._holds_handlers(one, target)]
+        if not reached:
+            return None
+        names = {target} | {name for one in self._kept(target, whole=False) if not one.is_inert for name in one.declares}
+        for one in reached:  # grows while it is read
+            mentioned = _mentions(one.node)
+            reached += [other for other in self._statements if other.is_inert and other.declares & mentioned and other not in reached]
+        return next((found for one in reached if (found := changed_later(one.node, names)) is not None), None)
 
     def _marks_now(self, node: Node) -> frozenset[str]:
         """What evaluating a statement can touch: the bodies of its functions too where it calls something that may call them."""
