@@ -12,6 +12,7 @@ from typing import Any
 from assay.cli.exam import ACTIONS as EXAM_ACTIONS
 from assay.cli.main import VERBS, run
 from assay.cli.measure import KINDS
+from assay.cli.options import ENVIRONMENT
 from assay.cli.schema import ACTIONS
 from assay.errors import CODES
 from assay.flowmcp.assess import RULES
@@ -142,6 +143,8 @@ def cli_page() -> str:
         with redirect_stdout(text), suppress(SystemExit):
             run([verb, action, "--help"])
         parts.append(f"## assay {verb} {action}\n\n```\n{text.getvalue().rstrip()}\n```")
+    rows = "\n".join(f"| `{name}` | {what} |" for name, what in ENVIRONMENT.items())
+    parts.append(f"## Environment variables\n\n| variable | effect |\n|---|---|\n{rows}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -36,6 +36,18 @@ def test_the_reference_is_what_the_code_says() -> None:
         assert (ROOT / "docs" / "reference" / name).read_text() == text, f"docs/reference/{name} is not what the code says; run `make docs`"
 
 
+def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
+    from assay.cli.options import ENVIRONMENT
+
+    text = "".join(path.read_text() for path in (ROOT / "src" / "assay").rglob("*.py"))
+    read = set(re.findall(r"(?:environ|told)(?:\.get\(|\[)\"([A-Z_]+)\"", text)) - {
+        "PATH",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+        "TZ",
+    }  # handed on or set, not read
+    assert {"OTEL_EXPORTER_OTLP_*" if name.startswith("OTEL_EXPORTER_OTLP_") else name for name in read} == set(ENVIRONMENT)
+
+
 @pytest.mark.parametrize("page", sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]))
 def test_every_link_between_documents_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()

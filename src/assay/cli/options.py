@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from assay.library.shelf import Shelf
 
 
+ENVIRONMENT = {
+    "ASSAY_DB": "the ledger of `--store` and `--db`, where they name none",
+    "ASSAY_LIBRARY": "a folder of your own profiles, policies and rubrics, where `--library` names none; it never changes what a shipped name means",
+    "CI": "turns off colour and live progress",
+    "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
+    "NO_COLOR": "turns off colour",
+    "OTEL_EXPORTER_OTLP_*": "where `grade` and `serve` send evaluation events, with OpenTelemetry's own names and meanings",
+    "TERM": "`dumb` turns off the rich terminal output",
+}
+"""Every variable of the environment that a command reads, and what it does. Names of keys and headers come from your own files."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
