@@ -97,12 +97,12 @@ def _text(raw: _Stream, *, like: Any, line_buffering: bool) -> io.TextIOWrapper:
 
 def hear_signals() -> None:
     """Interrupt the work on SIGTERM as on Ctrl-C, and end the process where that does not."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # written to at once, also while the main thread is in native code
     threading.Thread(target=_watch, args=(reading,), daemon=True, name="assay-signals").start()
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(_number: int, frame: Any) -> None:
