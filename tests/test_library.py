@@ -502,10 +502,42 @@ def test_publishing_the_built_in_shelf_again_changes_nothing_and_a_new_version_i
     assert own_copy.run("library", "publish").stdout == "nothing is new.\n"
     assert json.loads(lock.read_text()) == before
     path = own_copy.library / "policies" / "workflow@2.yaml"
-    path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92"))
+    path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92").replace("grading_system: 1.0.0", "grading_system: 1.2.0"))
     assert own_copy.run("library", "publish").stdout == "published policies/workflow@2\n"
     # a new policy is no change of behaviour: the fingerprint is of version 1
     assert own_copy.run("versions", "--check").returncode == 0
+
+
+def test_a_published_policy_with_other_rules_and_the_same_version_fails_both_checks(own_copy: Any) -> None:
+    path = own_copy.library / "policies" / "workflow@2.yaml"
+    path.write_text(_but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92"))
+    assert own_copy.run("library", "publish").returncode == 0
+    for verb in (("versions", "--check"), ("library", "check")):
+        done = own_copy.run(*verb)
+        assert done.returncode == 1
+        assert "states grading_system 1.0.0, as policies/workflow@1 does, and has other rules" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "system"),
+    [
+        ("scoring/gates.py", 'group == "required")', 'group == "required")[:4]', "workflow scoring"),
+        ("grading/explain.py", "from __future__ import annotations\n", "from __future__ import annotations\n\nLIMIT = 3\n", "workflow grading"),
+        ("flowmcp/answers.py", "LOWEST, HIGHEST = 1, 5", "LOWEST, HIGHEST = 0, 5", "flowmcp scoring"),
+        ("exams/sm2.py", "MAX_INTERVAL_DAYS = 36_500", "MAX_INTERVAL_DAYS = 30", "exam grading"),
+        ("release/promotion.py", "    holds = rise <= ", "    holds = rise < 1 + ", "release grading"),
+    ],
+    ids=["a list", "a new constant", "a limit", "a number", "a rule"],
+)
+def test_a_change_of_a_shipped_module_fails_the_check(own_copy: Any, file: str, before: str, after: str, system: str) -> None:
+    path = own_copy.library.parent / file
+    text = path.read_text()
+    if before not in text:
+        pytest.fail(f"{file} has no {before!r} to change")
+    path.write_text(text.replace(before, after, 1))
+    done = own_copy.run("versions", "--check")
+    assert done.returncode == 1
+    assert f"CHANGED {system}: " in done.stdout
 
 
 def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot_be_published(own_copy: Any) -> None:

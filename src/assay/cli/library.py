@@ -146,7 +146,10 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
         raise UsageError("CLI-001", "publish takes no names: it freezes everything that is new.")
     own = shelf.roots[0]
     built_in = own == BUILTIN
-    added = publish(own, fingerprint.recordable(fingerprint.current()) if built_in else {}, measures=fingerprint.recordable_measures() if built_in else {})
+    now = fingerprint.current() if built_in else []
+    if built_in:
+        fingerprint.record_tables(now)
+    added = publish(own, fingerprint.recordable(now) if built_in else {}, measures=fingerprint.recordable_measures() if built_in else {})
     if options.json:
         opt.print_json({"published": added})
     else:

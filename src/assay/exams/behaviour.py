@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from assay.exams import gate, sm2
-from assay.exams.exam import ExamItem
-from assay.exams.marking import Marking, mark_item, mean
+from assay.exams.exam import Exam, ExamItem
+from assay.exams.marking import Graded, Marked, Marking, mark_item, mean
+from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ def scoring_behaviour(probes: Iterable[dict[str, Any]], marking: Marking) -> lis
     return found
 
 
+def _graded(items: list[list[Any]], marking: Marking) -> Graded:
+    """An exam whose items have these verbs, marks and answers."""
+    marked = []
+    for index, (verb, bits, got) in enumerate(items):
+        item = ExamItem(id=f"i{index}", prompt="golden", expected_contains=["comió"], gloss_contains=["ate"], verb=verb)
+        marked.append(Marked(item, got, got, bits, marking.units[bits]))
+    return Graded(Exam((), ()), marking, tuple(marked), {}, ())
+
+
 def grading_behaviour(probes: Iterable[dict[str, Any]], marking: Marking, rules: ExamRules) -> list[Any]:
     """What the gates and the schedule make of every golden set of marks."""
     found: list[Any] = []
@@ -42,6 +52,8 @@ def grading_behaviour(probes: Iterable[dict[str, Any]], marking: Marking, rules:
         elif probe["kind"] == "mean":
             total: Fraction = mean(sum(marking.units[bits] for bits in probe["bits"]), len(probe["bits"]))
             found.append([str(total), gate.opens(total, rules)])
+        elif probe["kind"] == "patterns":
+            found.append([[one.kind, one.evidence] for one in find_patterns(_graded(probe["items"], marking), rules)])
         else:
             card = None
             for bits in probe["reviews"]:

@@ -8,7 +8,10 @@ the scoring fingerprint alone. Profiles and policies are pinned to version 1, so
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from assay.canon import digest
 from assay.errors import InputError, ShelfError
@@ -16,7 +19,7 @@ from assay.exams.behaviour import grading_behaviour, scoring_behaviour
 from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules
 from assay.exams.versions import CURRENT as EXAM_SYSTEMS
-from assay.files import Document, Unread, stream_documents
+from assay.files import Document, Unread, atomic_write, stream_documents
 from assay.flowmcp import aggregate as tool_grading
 from assay.flowmcp import status as tool_status
 from assay.flowmcp.aging import age_score
@@ -30,24 +33,29 @@ from assay.flowmcp.versions import CURRENT as TOOL_SYSTEMS
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
+from assay.library import tables
+from assay.library.behaviour import release_behaviour, tool_checks, tool_gates
 from assay.library.lints import clashes
 from assay.library.shelf import BUILTIN, Shelf, changed, measures, published, systems
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import SCORING_SYSTEM
+from assay.release.policy import make_release_rules
 from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.profile import make_plan
 from assay.scoring.scorecard import score
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
 
-FAMILIES = ("workflow", "flowmcp", "exam")
+FAMILIES = ("workflow", "flowmcp", "exam", "release")
 GOLDEN = os.path.join(BUILTIN, "golden")
+TABLES = os.path.join(BUILTIN, "tables.lock")
 _FIRST_MEASURES = ("tests_passed", "latency", "cost")
 """The measures of scoringSystem/1.0.0; one that is added changes no score."""
 
@@ -93,8 +101,9 @@ def _scored(card: Scorecard) -> dict[str, Any]:
 
 def grading_fingerprint() -> str:
     """What the grading system makes of its golden scorecards."""
-    rules = make_rules(Shelf().policy("workflow@1"))
-    return digest([_graded(grade(read_scorecard(document), rules)) for document in _golden("scorecards.jsonl")])
+    shelf = Shelf()
+    policies = [make_rules(shelf.policy(name)) for name in ("workflow@1", "workflow-judged@1")]
+    return digest([_graded(grade(read_scorecard(document), rules)) for rules in policies for document in _golden("scorecards.jsonl")])
 
 
 def _graded(result: Grade) -> dict[str, Any]:
@@ -123,6 +132,8 @@ def _tool_score(probe: dict[str, Any]) -> Any:
         return list(age_score(probe["dimension"], probe["days"], probe["score"]))
     if probe["kind"] == "prompts":
         return build_prompts(probe["description"], probe["tools"], when_to_use=probe.get("when_to_use"))
+    if probe["kind"] == "checks":
+        return tool_checks(probe)
     modules = tuple(Module(name, None, "import", 1, True) for name in probe.get("modules", ()))
     schema = ToolSchema("flowmcp", "golden.mjs", "golden", "golden", probe["main"], "{}", b"", modules)
     # only what fails a validation moves a grade; the words of warnings may be mended under the same version
@@ -138,6 +149,8 @@ def tool_grading_fingerprint() -> str:
 def _tool_grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
     if probe["kind"] == "rollup":
         return [tool_status.rollup_status(probe["statuses"]), tool_status.rollup_grade(probe["grades"])]
+    if probe["kind"] == "gate":
+        return tool_gates(probe, rules)
     if probe["kind"] == "report":
         verdict = grade_scores(probe["scores"], rules, validation_passed=probe["validation"])
         return [verdict.grade, verdict.raw_grade, shown(verdict.score)]
@@ -179,18 +192,28 @@ def measure_fingerprints() -> dict[str, str]:
     found = {}
     for name in MEASURES:
         measure = MEASURES[name]
-        taken = [measure.take(run, measure.params) for run in runs]
+        choices = (measure.params, {**measure.params, **EXAMPLES[name].params}) if name in EXAMPLES else (measure.params,)
+        taken = [measure.take(run, params) for params in choices for run in runs]
         found[f"{name}@{measure.version}"] = digest([None if isinstance(value, Undetermined) else value for value in taken])
     return found
 
 
+def release_fingerprint() -> str:
+    """What the release rules make of golden comparisons."""
+    shelf = Shelf()
+    grading = make_rules(shelf.policy("workflow@1"))
+    policies = [make_release_rules(shelf.release_policy(name)) for name in ("release@1", "release-strict@1")]
+    return digest([_tried(lambda probe: release_behaviour(probe, grading, policies), document.tree) for document in _golden("decisions.jsonl")])
+
+
 class System(NamedTuple):
-    """One system of one family: its version, and its fingerprint now."""
+    """One system of one family: its version, what it makes of its golden inputs, and every table and constant that it decides by."""
 
     family: str
     name: str
     version: str
     fingerprint: str
+    tables: Mapping[str, str] = {}
 
 
 def current() -> list[System]:
@@ -203,12 +226,13 @@ def current() -> list[System]:
         ("flowmcp", "grading", TOOL_SYSTEMS.grading, tool_grading_fingerprint),
         ("exam", "scoring", EXAM_SYSTEMS.scoring, exam_scoring_fingerprint),
         ("exam", "grading", EXAM_SYSTEMS.grading, exam_grading_fingerprint),
+        ("release", "grading", GRADING_SYSTEM, release_fingerprint),
     ):
         try:
             fingerprint = take()
         except ShelfError as error:
             fingerprint = f"none: {error}"
-        found.append(System(family, name, version, fingerprint))
+        found.append(System(family, name, version, fingerprint, tables.of_system(family, name)))
     return found
 
 
@@ -225,6 +249,7 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
         elif record["fingerprint"] != system.fingerprint:
             found.append(f"{system.family} {system.name}: behaviour changed and the version is still {system.version}; give it a new version")
     if recorded is None:
+        found += [text for system in now for text in moved_tables(system)]
         held = measures()
         for name, taken in measure_fingerprints().items():
             if name not in held:
@@ -234,6 +259,44 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
     wrong = changed(Shelf())
     found += [f"{key}: published and changed since; put the change into a new version" for key in wrong]
     return found if wrong else found + [f"{fault.file}: {fault.message}" for fault in clashes(Shelf())]
+
+
+def moved_tables(system: System) -> list[str]:
+    """What changed in the tables of a system since they were recorded."""
+    held = recorded_tables().get(f"{system.family} {system.name}", {})
+    found = []
+    for key in sorted(held.keys() | system.tables.keys()):
+        if key not in system.tables:
+            found.append(f"{system.family} {system.name}: {key} is recorded and gone; run `assay library publish`")
+        elif key not in held:
+            found.append(f"{system.family} {system.name}: {key} is not recorded yet; run `assay library publish`")
+        elif held[key] != system.tables[key]:
+            found.append(f"{system.family} {system.name}: {key} changed and the version is still {system.version}; give it a new version")
+    return found
+
+
+@lru_cache(maxsize=1)
+def recorded_tables() -> dict[str, dict[str, str]]:
+    """The tables of each system as they were recorded, by `family name`. They stand in a file of their own: only this check reads them."""
+    if not os.path.exists(TABLES):
+        return {}
+    with open(TABLES, "rb") as stream:
+        found: dict[str, dict[str, str]] = msgspec.json.decode(stream.read())
+    return found
+
+
+def record_tables(now: list[System]) -> None:
+    """Record the tables of each system. Refuses one that changed under a recorded version; one that is new or gone changes nothing by itself."""
+    held = systems()
+    for system in now:
+        same = held.get(system.family, {}).get(system.name, {}).get("version") == system.version
+        wrong = [text for text in moved_tables(system) if "give it a new version" in text] if same else []
+        if wrong:
+            raise ShelfError("LIB-003", f"{wrong[0]}.", fix="Give it a new version first.")
+    with atomic_write(TABLES) as stream:
+        document = {f"{system.family} {system.name}": dict(sorted(system.tables.items())) for system in now}
+        stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    recorded_tables.cache_clear()
 
 
 def recordable(now: list[System]) -> dict[str, Any]:
@@ -265,7 +328,7 @@ def versions(now: list[System], wrong: list[str]) -> dict[str, Any]:
     fingerprints: dict[str, dict[str, str]] = {}
     for system in now:
         families.setdefault(system.family, {})[system.name] = system.version
-        fingerprints.setdefault(system.family, {})[system.name] = system.fingerprint
+        fingerprints.setdefault(system.family, {})[system.name] = digest([system.fingerprint, dict(system.tables)])
     return {
         "scoringSystem": SCORING_SYSTEM,
         "gradingSystem": GRADING_SYSTEM,

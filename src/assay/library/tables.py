@@ -1,0 +1,244 @@
+"""Every table, list, pattern and constant that can move a verdict, found by walking the modules of each system.
+
+Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a function, a field of a record counts unless it is excluded
+below with its reason. Values count, source text does not: code that is rewritten and does the same stays as it is. Rules that are nothing but code are
+seen by the golden inputs (`fingerprint`).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from decimal import Context, Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import cache, partial
+from hashlib import sha256
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+SYSTEMS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("workflow", "scoring"): ("assay.scoring", "assay.formulas", "assay.records", "assay.registry"),
+    ("workflow", "grading"): ("assay.grading", "assay.records.grade", "assay.exact"),
+    ("flowmcp", "scoring"): ("assay.flowmcp",),
+    ("flowmcp", "grading"): tuple(
+        f"assay.flowmcp.{name}"
+        for name in ("aggregate", "policy", "status", "gate", "gating", "index", "node", "entry", "names", "selection", "veto", "regrade")
+    ),
+    ("exam", "scoring"): ("assay.exams",),
+    ("exam", "grading"): tuple(f"assay.exams.{name}" for name in ("gate", "policy", "patterns", "diagnosis", "sm2", "recalibration")),
+    ("release", "grading"): ("assay.release", "assay.stats"),
+}
+"""The modules of each system; a module belongs to the longest prefix that fits it."""
+
+EXCLUDED = {
+    "assay.scoring.metrics:MEASURES": "filled when a measure is asked for; each measure is a table of its own module and has a fingerprint",
+    "assay.records.contract:_processes": "the processes that run now, not a rule",
+    "assay.records.contract:_started": "whether they run, not a rule",
+    "assay.flowmcp.checks:_LISTS": "the list of public suffixes, read by its library when it is first needed",
+    "assay.records.reading:_known_names": "what was read so far, not a rule",
+    "assay.records.typed:_known": "what was compiled so far, not a rule",
+    "assay.records.systems:_vouched": "what the shelf has read so far, not a rule",
+    "assay.records.scorecard:SCORING_SYSTEM": "the version itself",
+    "assay.records.grade:GRADING_SYSTEM": "the version itself",
+    "assay.records.grade:ENGINE": "the versions themselves",
+    "assay.flowmcp.versions:SCORING_SYSTEM": "the version itself",
+    "assay.flowmcp.versions:GRADING_SYSTEM": "the version itself",
+    "assay.flowmcp.versions:CURRENT": "the versions themselves",
+    "assay.flowmcp.versions:Systems": "its defaults are the versions themselves",
+    "assay.exams.versions:SCORING_SYSTEM": "the version itself",
+    "assay.exams.versions:GRADING_SYSTEM": "the version itself",
+    "assay.exams.versions:CURRENT": "the versions themselves",
+    "assay.exams.versions:Systems": "its defaults are the versions themselves",
+}
+_WORDS = frozenset(
+    ["title", "description", "holds", "fix", "why", "text", "says", "range", "absent", "example", "examples", "source", "evidence", "reads", "doc"]
+)
+"""Fields of a rule's record that explain it to people and decide nothing."""
+_PLAIN = (str, int, float, Decimal, Fraction, timedelta, date)
+_DATA = "flowmcp/data"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Table(NamedTuple):
+    """One value that a module holds."""
+
+    module: str
+    name: str
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """`module:NAME`."""
+        return f"{self.module}:{self.name}"
+
+
+@cache
+def modules() -> dict[str, tuple[str, str]]:
+    """Every module of the systems, and the system it belongs to."""
+    owners = {prefix: system for system, prefixes in SYSTEMS.items() for prefix in prefixes}
+    found = {}
+    for prefix in owners:
+        for name in (prefix, *_inside(prefix)):
+            found[name] = owners[max((one for one in owners if name == one or name.startswith(f"{one}.")), key=len)]
+    return found
+
+
+def _inside(package: str) -> list[str]:
+    path = getattr(import_module(package), "__path__", None)
+    return [] if path is None else [info.name for info in pkgutil.walk_packages(path, f"{package}.")]
+
+
+@cache
+def _assigned(name: str) -> tuple[str, ...]:
+    """The names that a module itself gives a value, a class or a function; those that it imports belong to others."""
+    found: dict[str, None] = {}
+    with open(str(import_module(name).__file__), encoding="utf-8") as stream:
+        tree = _outermost(ast.parse(stream.read()))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= dict.fromkeys(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = None
+    return tuple(found)
+
+
+def _outermost(tree: ast.Module) -> ast.Module:
+    """The module without the bodies of its functions and classes: what is assigned there is not the module's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            node.body, node.decorator_list = [], []
+    return tree
+
+
+def tables(module: str) -> Iterator[Table]:
+    """What one module holds now."""
+    held: ModuleType = import_module(module)
+    for name in _assigned(module):
+        if f"{module}:{name}" in EXCLUDED or not hasattr(held, name) or name.startswith("__"):
+            continue
+        value = getattr(held, name)
+        if isinstance(value, type):
+            yield from (Table(module, f"{name}.{part}", inner) for part, inner in _class_values(value) if f"{module}:{name}.{part}" not in EXCLUDED)
+        elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
+            defaults = _defaults(value)
+            if defaults:
+                yield Table(module, f"{name}()", defaults)
+        elif plain(value) is not _OPAQUE:
+            yield Table(module, name, value)
+
+
+def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
+    """The data of a class: members, defaults of fields, what a record may hold, defaults of methods."""
+    if issubclass(kind, Enum):
+        yield "members", {member.name: member.value for member in kind}
+        return
+    if issubclass(kind, Struct) and kind.__annotations__:
+        yield "fields", {**kind.__annotations__, "": [plain(default) for default in kind.__struct_defaults__]}
+    elif getattr(kind, "_field_defaults", None):
+        yield "fields", dict(kind._field_defaults)  # type: ignore[attr-defined]
+    for name, value in vars(kind).items():
+        if isinstance(value, FunctionType | staticmethod | classmethod):
+            defaults = _defaults(getattr(value, "__func__", value))
+            if (defaults and not name.startswith("__")) or (defaults and name == "__init__"):
+                yield f"{name}()", defaults
+        elif not name.startswith("_") and not isinstance(value, type) and not callable(value) and type(value).__name__ in _LITERAL:
+            yield name, value
+
+
+_LITERAL = ("int", "str", "float", "bool", "tuple", "list", "dict", "set", "frozenset", "Decimal", "Fraction", "Pattern")
+
+
+def _defaults(function: Any) -> list[Any]:
+    function = inspect.unwrap(function)
+    given = [*(getattr(function, "__defaults__", None) or ()), *(getattr(function, "__kwdefaults__", None) or {}).items()]
+    return [plain(value) for value in given if value is not None and not (isinstance(value, tuple) and len(value) == 2 and value[1] is None)]
+
+
+_OPAQUE = ["opaque"]
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON can say it; functions, encoders and the like are opaque: they are seen by what they do."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return [value.name, plain(value.value, depth + 1)]
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__}:{value}".replace(_PACKAGE, "assay")  # where it is installed is no rule
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, type):
+        return f"type:{value.__name__}"
+    if isinstance(value, Context):
+        return [value.prec, value.rounding]
+    if isinstance(value, re.Pattern):
+        return [value.pattern if isinstance(value.pattern, str) else value.pattern.hex(), value.flags]
+    if depth > 12:
+        return _OPAQUE
+    if isinstance(value, Mapping):
+        return [[plain(key, depth + 1), plain(inner, depth + 1)] for key, inner in value.items()]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(inner, depth + 1) for inner in value), key=_digest)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [plain(inner, depth + 1) for name, inner in zip(value._fields, value, strict=True) if name not in _WORDS]
+    if isinstance(value, list | tuple):
+        return [plain(inner, depth + 1) for inner in value]
+    if isinstance(value, partial):
+        return [plain(value.args, depth + 1), plain(value.keywords, depth + 1)]
+    if getattr(type(value), "__module__", "") == "typing" or type(value).__name__ in ("UnionType", "GenericAlias"):
+        return repr(value)
+    if not callable(value) or type(value).__module__.startswith("assay."):
+        fields = _fields(value)
+        if fields:
+            return [type(value).__name__, *([name, plain(inner, depth + 1)] for name, inner in fields if name not in _WORDS)]
+    return _OPAQUE
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:
+    if not type(value).__module__.startswith("assay."):
+        return []
+    if isinstance(value, Struct):
+        return [(name, getattr(value, name)) for name in value.__struct_fields__]
+    names: Iterable[str] = vars(value) if hasattr(value, "__dict__") else getattr(type(value), "__slots__", ())
+    return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+
+
+def _digest(tree: Any) -> str:
+    return sha256(json.dumps(tree, default=repr).encode()).hexdigest()[:16]
+
+
+def of_module(module: str) -> dict[str, str]:
+    """The digest of each value that a module holds now, by `module:NAME`."""
+    return {table.key: _digest(plain(table.value)) for table in tables(module)}
+
+
+def of_system(family: str, system: str) -> dict[str, str]:
+    """The digest of every value of one system, by name."""
+    found: dict[str, str] = {}
+    for module, owner in modules().items():
+        if owner == (family, system):
+            found |= of_module(module)
+    if (family, system) == ("flowmcp", "scoring"):
+        found |= _data()
+    return found
+
+
+def _data() -> dict[str, str]:
+    """The data files that ship beside the code."""
+    folder = os.path.join(_PACKAGE, *_DATA.split("/"))
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as stream:
+            found[f"{_DATA}/{name}"] = _digest(json.load(stream))
+    return found

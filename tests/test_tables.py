@@ -1,0 +1,372 @@
+"""`versions --check` fails for every change of a rule, list or constant that can move a verdict: each is planted in turn, found by walking the modules."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from decimal import Context, Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import pytest
+from msgspec import Struct, structs
+
+from assay.exams import gate as exam_gate
+from assay.exams import patterns
+from assay.exams.normal import MATCHES, STEPS
+from assay.flowmcp import checks, status
+from assay.flowmcp import gate as tool_gate
+from assay.formulas import FORMULAS
+from assay.grading import rules as grading_rules
+from assay.library import fingerprint, tables
+from assay.library.fingerprint import System, current, moved_tables, recorded_tables
+from assay.release import promotion
+from assay.scoring.gates import GATES
+from assay.scoring.metrics import MEASURES
+from assay.scoring.metrics.measure import Undetermined
+
+SYSTEMS = tuple(tables.SYSTEMS)
+
+
+# --- tables, lists, patterns, constants, defaults ---------------------------------------------------------------------------------------------
+
+
+class Unplantable(Exception):
+    """There is no other value of this kind."""
+
+
+def other(value: Any) -> Any:
+    """A value that differs from this one, by as little as can be."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return f"{value}x"
+    if isinstance(value, bytes):
+        return value + b"x"
+    if isinstance(value, int | float | Decimal | Fraction):
+        return value + 1
+    if isinstance(value, timedelta | date):
+        return value + timedelta(days=1)
+    if value is None:
+        return 1
+    if isinstance(value, type):
+        return complex
+    if isinstance(value, re.Pattern):
+        return re.compile(value.pattern + (b"x" if isinstance(value.pattern, bytes) else "x"), value.flags)
+    if isinstance(value, Context):
+        made = value.copy()
+        made.prec -= 1
+        return made
+    if isinstance(value, Mapping):
+        try:
+            return dict(zip(value, _changed_one(tuple(value.values())), strict=True)) if value else {"planted": 1}
+        except Unplantable:  # a table of functions loses one
+            return dict(list(value.items())[1:])
+    if isinstance(value, set | frozenset):
+        return type(value)([*value, "planted"])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return value._replace(**dict([_part(value, value._fields)]))
+    if isinstance(value, list | tuple):
+        try:
+            return type(value)(_changed_one(tuple(value)) if value else ["planted"])
+        except Unplantable:
+            return type(value)(value[1:])
+    if isinstance(value, Struct):
+        return structs.replace(value, **dict([_part(value, value.__struct_fields__)]))
+    fields = tables._fields(value)
+    if fields:
+        made = copy.copy(value)
+        name, new = _part(value, [name for name, _ in fields])
+        object.__setattr__(made, name, new)
+        return made
+    if tables.plain(value) not in (None, tables._OPAQUE):
+        return "planted"
+    raise Unplantable
+
+
+def _part(value: Any, names: Any) -> tuple[str, Any]:
+    for name in names:
+        if name not in tables._WORDS:
+            try:
+                return name, other(getattr(value, name))
+            except Unplantable:
+                continue
+    raise Unplantable
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, table: tables.Table) -> None:
+    """Change what a module holds."""
+    module = import_module(table.module)
+    owner, _, part = table.name.partition(".")
+    if table.name.endswith("()"):
+        held = getattr(module, owner.removesuffix("()"))
+        function = inspect.unwrap(held if not part else _function(held, part.removesuffix("()")))
+        if getattr(function, "__defaults__", None):
+            monkeypatch.setattr(function, "__defaults__", _changed_one(function.__defaults__))
+        else:
+            names = function.__kwdefaults__
+            monkeypatch.setattr(function, "__kwdefaults__", dict(zip(names, _changed_one(tuple(names.values())), strict=True)))
+    elif not part:
+        monkeypatch.setattr(module, owner, other(table.value))
+    else:
+        kind = getattr(module, owner)
+        if part == "members" and issubclass(kind, Enum):
+            monkeypatch.setattr(next(iter(kind)), "_value_", "planted")
+        elif part == "fields":
+            fields = kind.__annotations__ if issubclass(kind, Struct) else kind._field_defaults
+            monkeypatch.setitem(fields, next(iter(fields)), "planted")
+        else:
+            monkeypatch.setattr(kind, part, other(table.value))
+
+
+def _function(kind: type, name: str) -> Any:
+    found = vars(kind)[name]
+    return getattr(found, "__func__", found)
+
+
+def _changed_one(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same with the first one changed that can be."""
+    for index, value in enumerate(values):
+        if value is not None:  # an absent default is no rule
+            try:
+                return (*values[:index], other(value), *values[index + 1 :])
+            except Unplantable:
+                continue
+    raise Unplantable
+
+
+@lru_cache(maxsize=1)
+def now() -> dict[tuple[str, str], System]:
+    return {(system.family, system.name): system for system in current()}
+
+
+@pytest.fixture(autouse=True)
+def _unspoiled() -> None:
+    """What holds before anything is planted is computed before anything is planted."""
+    now()
+
+
+@pytest.mark.parametrize("owner", SYSTEMS, ids=" ".join)
+@pytest.mark.req("F-007")
+def test_a_change_in_each_table_list_and_constant_in_turn_is_red(owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    system = now()[owner]
+    assert moved_tables(system) == []
+    missed, planted = [], 0
+    for module in [name for name, whose in tables.modules().items() if whose == owner]:
+        for table in list(tables.tables(module)):
+            with monkeypatch.context() as patch:
+                try:
+                    plant(patch, table)
+                except Unplantable:
+                    missed.append(table.key)
+                    continue
+                found = moved_tables(system._replace(tables={**system.tables, **tables.of_module(module)}))
+            planted += 1
+            if not any(f" {table.key} changed and the version is still " in text for text in found):
+                missed.append(table.key)
+    assert missed == []
+    assert planted > 15
+    assert moved_tables(system._replace(tables=tables.of_system(*owner))) == []  # everything is as it was
+
+
+def test_every_module_belongs_to_one_system_and_a_new_one_is_found_by_itself() -> None:
+    found = tables.modules()
+    for package in ("scoring", "grading", "flowmcp", "exams", "release", "stats", "formulas", "records"):
+        inside = [name for name in found if name.startswith(f"assay.{package}")]
+        assert len(inside) == len([name for name in tables._inside(f"assay.{package}") if name]) + 1
+    assert set(found.values()) == set(SYSTEMS)
+
+
+def test_a_constant_that_is_new_or_gone_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = now()["exam", "grading"]
+    some = next(iter(system.tables))
+    (gone,) = moved_tables(system._replace(tables={key: value for key, value in system.tables.items() if key != some}))
+    (new,) = moved_tables(system._replace(tables={**system.tables, "assay.exams.gate:NEW": "0" * 16}))
+    assert f"{some} is recorded and gone" in gone
+    assert "assay.exams.gate:NEW is not recorded yet" in new
+
+
+def test_what_a_process_has_done_before_moves_no_table() -> None:
+    for owner in SYSTEMS:
+        assert tables.of_system(*owner) == dict(recorded_tables()[" ".join(owner)])
+
+
+def test_each_exclusion_is_of_something_that_exists_and_has_a_reason() -> None:
+    for key, reason in tables.EXCLUDED.items():
+        module, _, name = key.partition(":")
+        assert hasattr(import_module(module), name.partition(".")[0])
+        assert reason
+
+
+# --- rules that are code ----------------------------------------------------------------------------------------------------------------------
+
+
+def _upside_down(found: Any) -> Any:
+    """What a rule says, turned round."""
+    if isinstance(found, bool):
+        return not found
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        changes: dict[str, Any] = {"holds": getattr(found, "holds", None) is not True} if hasattr(found, "holds") else {}
+        if hasattr(found, "passed") and not isinstance(getattr(type(found), "passed", None), property):
+            changes["passed"] = found.passed is not True
+        if hasattr(found, "warn"):
+            changes["warn"] = not found.warn
+        if hasattr(found, "outcome"):
+            changes["outcome"] = "veto" if found.outcome != "veto" else "clean"
+        if hasattr(found, "rules"):
+            changes["rules"] = tuple(_upside_down(rule) for rule in found.rules)
+        return found._replace(**changes)
+    if isinstance(found, str):
+        return {"stable": "draft"}.get(found, "stable")
+    return None
+
+
+CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
+    "release": (promotion, ("_gate_failures", "_scores", "_floors", "_severe"), ("release", "grading")),
+    "tool gates": (tool_gate, ("schema_gate", "namespace_gate", "_primitives"), ("flowmcp", "grading")),
+    "tool statuses": (status, ("letter_status", "rollup_status", "rollup_grade"), ("flowmcp", "grading")),
+    "tool checks": (checks, ("check_modules", "check_key_domain", "check_terms"), ("flowmcp", "scoring")),
+    "exam gates": (exam_gate, ("opens", "reaches", "drop_holds", "soft_latency", "soft_schema", "soft_score"), ("exam", "grading")),
+}
+TAKE: dict[tuple[str, str], Callable[[], str]] = {
+    ("workflow", "scoring"): fingerprint.scoring_fingerprint,
+    ("workflow", "grading"): fingerprint.grading_fingerprint,
+    ("flowmcp", "scoring"): fingerprint.tool_scoring_fingerprint,
+    ("flowmcp", "grading"): fingerprint.tool_grading_fingerprint,
+    ("exam", "scoring"): fingerprint.exam_scoring_fingerprint,
+    ("exam", "grading"): fingerprint.exam_grading_fingerprint,
+    ("release", "grading"): fingerprint.release_fingerprint,
+}
+
+
+def _functions() -> Iterator[Any]:
+    for name, (module, functions, owner) in CODE.items():
+        for function in functions:
+            yield pytest.param(module, function, owner, id=f"{name}: {function}")
+
+
+@pytest.mark.parametrize(("module", "name", "owner"), list(_functions()))
+def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(module: Any, name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **named: _upside_down(kept(*given, **named)))
+    assert TAKE[owner]() != now()[owner].fingerprint
+
+
+def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading_rules, "judge_fault", lambda criterion, judges: None)
+    assert fingerprint.grading_fingerprint() != now()["workflow", "grading"].fingerprint
+
+
+@pytest.mark.parametrize("name", ["_axis_zero", "_verb_zero", "_trend", "_outlier"])
+def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, name, lambda *given: iter(()))
+    assert fingerprint.exam_grading_fingerprint() != now()["exam", "grading"].fingerprint
+
+
+@pytest.mark.parametrize("name", list(MATCHES))
+def test_each_way_to_match_an_exam_is_red_when_it_says_the_opposite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = MATCHES[name]
+    monkeypatch.setitem(MATCHES, name, lambda text, entry: not kept(text, entry))
+    assert fingerprint.exam_scoring_fingerprint() != now()["exam", "scoring"].fingerprint
+
+
+@pytest.mark.parametrize("name", list(STEPS))
+def test_each_step_of_normalisation_is_red_when_it_does_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = list(fingerprint.Shelf().exam_rubric("tutor@1").normalisation)
+    assert name in taken, "a step that no published rubric takes has no golden answers"
+    monkeypatch.setitem(STEPS, name, STEPS[name]._replace(apply=lambda text: text))
+    assert fingerprint.exam_scoring_fingerprint() != now()["exam", "scoring"].fingerprint
+
+
+@pytest.mark.parametrize("name", list(GATES))
+def test_each_gate_is_red_when_it_says_the_opposite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = GATES[name]
+    if gate.check is None:
+        pytest.skip("its verdict comes with the run")
+    kept = gate.check
+
+    def turned(*given: Any, **named: Any) -> Any:
+        found = kept(*given, **named)
+        return found._replace(passed=found.passed is not True) if hasattr(found, "_replace") else structs.replace(found, passed=found.passed is not True)
+
+    monkeypatch.setitem(GATES._entries, name, _with(gate, check=turned))
+    assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
+
+
+@pytest.mark.parametrize("name", list(FORMULAS))
+def test_each_formula_is_red_when_it_is_off_by_a_billionth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = FORMULAS[name]
+    kept = formula.apply
+    monkeypatch.setitem(FORMULAS._entries, name, _with(formula, apply=lambda raw, params: kept(raw, params) + 1))
+    assert fingerprint.scoring_fingerprint() != now()["workflow", "scoring"].fingerprint
+
+
+def test_each_measure_is_red_when_it_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint.measure_fingerprints()
+    for name in MEASURES:
+        monkeypatch.setitem(MEASURES._entries, name, _with(MEASURES[name], take=lambda run, params: Undetermined("planted")))
+    after = fingerprint.measure_fingerprints()
+    assert [name for name in before if before[name] == after[name]] == []
+
+
+def _with(record: Any, **changes: Any) -> Any:
+    if isinstance(record, Struct):
+        return structs.replace(record, **changes)
+    if hasattr(record, "_replace"):
+        return record._replace(**changes)
+    made = copy.copy(record)
+    for name, value in changes.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+# --- what F-007 names -------------------------------------------------------------------------------------------------------------------------
+
+POLICY = fingerprint.Shelf().schema_policy("flowmcp@1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"bands": [structs.replace(band, min=band.min + (Decimal("0.01") if band.grade == letter else 0)) for band in POLICY.bands]} for letter in "ABCD"),
+        {"worth": structs.replace(POLICY.worth, passed=4)},
+        {"worth": structs.replace(POLICY.worth, failed=2)},
+        {"tier_caps": {**POLICY.tier_caps, "autonomous": "C"}},
+        {"tier_caps": {**POLICY.tier_caps, "group-bound": "B"}},
+        {"production_from": "C"},
+    ],
+    ids=["A", "B", "C", "D", "pass", "fail", "autonomous", "group-bound", "production"],
+)
+@pytest.mark.req("F-007", "F-033")
+def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fingerprint.SchemaRules
+    monkeypatch.setattr(fingerprint, "SchemaRules", lambda policy: made(structs.replace(policy, **change)))
+    moved = [owner for owner, take in TAKE.items() if take() != now()[owner].fingerprint]
+    assert moved == [("flowmcp", "grading")]
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("assay.flowmcp.veto:TRIGGERS", ("flowmcp", "grading")),
+        ("assay.flowmcp.names:AREAS", ("flowmcp", "grading")),
+        ("assay.flowmcp.names:LETTERS", ("flowmcp", "grading")),
+        ("assay.flowmcp.answers:NA_REASONS", ("flowmcp", "scoring")),
+        ("assay.flowmcp.aging:LIMITS", ("flowmcp", "scoring")),
+        ("assay.scoring.gates:REQUIRED", ("workflow", "scoring")),
+        ("assay.records.scorecard:ROLES", ("workflow", "scoring")),
+    ],
+)
+@pytest.mark.req("F-007", "F-046", "F-062")
+def test_a_veto_an_area_or_a_list_moves_its_own_system_alone(name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, _, constant = name.partition(":")
+    monkeypatch.setattr(import_module(module), constant, other(getattr(import_module(module), constant)))
+    moved = {system: moved_tables(now()[system]._replace(tables=tables.of_system(*system))) for system in SYSTEMS}
+    assert [system for system, found in moved.items() if found] == [owner]
+    assert len(moved[owner]) == 1
