@@ -259,7 +259,7 @@ def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(module: Any, na
 
 
 def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading_rules, "judge_fault", lambda criterion, judges: None)
+    monkeypatch.setattr(grading_rules, "judge_fault", lambda *given, **named: None)
     assert fingerprint.grading_fingerprint() != now()["workflow", "grading"].fingerprint
 
 
