@@ -302,6 +302,19 @@ def test_a_command_that_cannot_be_run_is_no_failed_test(tree: Path) -> None:
     assert raised.value.code == "SBX-002"
 
 
+@pytest.mark.usefixtures("walled")
+def test_an_option_that_is_given_twice_adds_its_tests(assay: Any, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "fix.diff").write_text(fix(tree))
+    tests = ["--fail-to-pass", "odd", "--fail-to-pass", "add", "--pass-to-pass", "mul", "--pass-to-pass", "add_zero"]
+    done = assay(
+        "measure", "repair", "--tree", "repo", "--patch", "fix.diff", "--test-command", COMMAND, *tests, "--restore", "checks", "--restore", "x", "--json"
+    )
+    assert done.code == 0, done.err
+    (entry,) = done.json()["instances"].values()
+    assert list(entry["tests"]) == ["odd", "add", "mul", "add_zero"]
+    assert entry["status"] != "full"
+
+
 def test_without_walls_it_refuses_and_limits_alone_are_marked(assay: Any, tree: Path, tmp_path: Path) -> None:
     (tmp_path / "fix.diff").write_text(fix(tree))
     only_git = tmp_path / "bin"

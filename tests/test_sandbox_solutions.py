@@ -445,3 +445,24 @@ def test_tests_that_a_solution_brings_are_not_taken_for_those_of_the_item() -> N
 )
 def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, test: str) -> None:
     assert check_solution(code, test, "square").passed is not True
+
+
+@pytest.mark.parametrize(
+    "kind", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt", "type('Own', (StopIteration,), {})"]
+)
+@pytest.mark.parametrize(
+    "test",
+    [
+        "for got, want in zip(map(square, [1, 2]), [1, 4]):\n    assert got == want\n",
+        "try:\n    assert square(2) == 4\nexcept BaseException:\n    pass\n",
+    ],
+    ids=["loop", "swallowed"],
+)
+def test_a_solution_cannot_end_a_loop_of_the_tests(kind: str, test: str) -> None:
+    result = check_solution(f"def square(x): raise {kind}\n", test, "square")
+    assert result.passed is False, result
+    assert "would end a loop or the process of the tests" in result.reason
+
+
+def test_an_iterator_of_a_solution_ends_as_any_other() -> None:
+    assert check_solution("def squares(n):\n    for x in range(n): yield x * x\n", "assert list(squares(3)) == [0, 1, 4]\n", "squares").passed is True

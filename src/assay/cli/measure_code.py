@@ -226,9 +226,13 @@ def measure_repair(argv: list[str]) -> int:
         metavar="CMD",
         help="pytest, unittest, or how one test is run, without a shell: {test} is the test, {python} the interpreter of assay (default: pytest)",
     )
-    made.add_argument("--fail-to-pass", metavar="T,...", help="tests that fail without the patch and must pass with it (names with commas: in a .jsonl)")
-    made.add_argument("--pass-to-pass", metavar="T,...", help="tests that pass without the patch and must still pass with it")
-    made.add_argument("--restore", metavar="PATH,...", help="files and folders that are as in the tree after the patch, so that it cannot change them")
+    made.add_argument(
+        "--fail-to-pass", metavar="T,...", action="append", help="tests that fail without the patch and must pass with it (names with commas: in a .jsonl)"
+    )
+    made.add_argument("--pass-to-pass", metavar="T,...", action="append", help="tests that pass without the patch and must still pass with it")
+    made.add_argument(
+        "--restore", metavar="PATH,...", action="append", help="files and folders that are as in the tree after the patch, so that it cannot change them"
+    )
     made.add_argument("--id", metavar="ID", help="what the instance is called (default: the name of the patch)")
     _add_sandbox(made)
     made.add_argument(
@@ -266,8 +270,8 @@ def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _jobs(options: argparse.Namespace) -> list[Job]:
     """The instances of the file, or the one that the options describe; all faults at once."""
 
-    def listed(text: str | None) -> list[str]:
-        return [part.strip() for part in text.split(",") if part.strip()] if text else []
+    def listed(texts: list[str] | None) -> list[str]:
+        return [part.strip() for text in texts or () for part in text.split(",") if part.strip()]
 
     given: dict[str, Any] = {"test_command": options.test_command or "pytest", **({} if options.tree is None else {"tree": options.tree})}
     given |= {name: found for name in ("fail_to_pass", "pass_to_pass", "restore") if (found := listed(getattr(options, name)))}

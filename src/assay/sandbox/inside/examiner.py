@@ -291,6 +291,10 @@ class _Solution:
                 if message[0] != "back":
                     break
                 self._call_back(message)
+            if message[0] == "raised" and (name := _control(message[1], word)):
+                # An error of this kind ends a loop or a process of the tests instead of failing them, so they are not asked whether they mind.
+                self.broken = f"the solution raised {name}, which would end a loop or the process of the tests"
+                raise _of_solution(SolutionError(self.broken))
             return self._result(message, arguments)
         except Gone:
             self.broken = "the solution ended its process"
@@ -352,6 +356,12 @@ def _update(given: object, now: object) -> None:
     elif isinstance(given, dict | set) and type(given) is type(now):
         given.clear()
         given.update(now)
+
+
+def _control(names: list[str], word: str) -> str:
+    """The name of an exception that steers loops, generators or the process, or nothing. Only a step of an iterator may end by StopIteration."""
+    own = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt"} - ({"StopIteration"} if word == "next" else set())
+    return next((name for name in names if name in own), "")
 
 
 def _raised(names: list[str], text: str) -> BaseException:
