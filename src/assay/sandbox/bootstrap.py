@@ -11,8 +11,8 @@ from types import CodeType
 _NEEDED = {
     "command": ("supervisor", "command"),
     "solution": ("values", "supervisor", "solution"),
-    "examiner": ("values", "supervisor", "solution", "examiner"),
-    "together": ("values", "supervisor", "solution", "examiner", "together"),
+    "examiner": ("values", "supervisor", "solution", "suite", "examiner"),
+    "together": ("values", "supervisor", "solution", "suite", "examiner", "together"),
 }
 _START = """
 import marshal, os, sys

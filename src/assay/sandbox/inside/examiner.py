@@ -7,12 +7,12 @@ process, which has run nothing of the solution.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import os
 
 from . import values
 from .solution import add_packages
+from .suite import Tests, TestsError
 from .supervisor import supervise
 from .values import Gone, Handle
 
@@ -29,10 +29,6 @@ Answer = tuple[str, str, int]
 
 class SolutionError(Exception):
     """The solution raised something that is no built-in exception, ended, or broke the pipe's form."""
-
-
-class TestsError(Exception):
-    """The tests ask for something that two processes cannot do."""
 
 
 def main(job: Job) -> None:
@@ -82,102 +78,6 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
 def _may_enter(name: object, entry_point: str) -> bool:
     """A solution may not replace what the tests take for granted: its `len` is not their `len`, and its `__builtins__` not theirs."""
     return isinstance(name, str) and not name.startswith("__") and (name == entry_point or not hasattr(builtins, name))
-
-
-_RAN = "__ran__"
-
-
-class Tests:
-    """The tests of an item. Every test that their text defines must be entered, or the item is refused: a test that is ignored would be a pass."""
-
-    def __init__(self, support: str, test: str) -> None:
-        tree = ast.parse(test, "<test>")
-        self._left: dict[int, str] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.name.startswith("test") or node.name == "check"):
-                at = len(self._left)
-                self._left[at] = f"`{node.name}` at line {node.lineno}"
-                first = ast.copy_location(ast.Expr(ast.Call(ast.Name(_RAN, ast.Load()), [ast.Constant(at)], [])), node.body[0])
-                node.body.insert(0, ast.fix_missing_locations(first))
-        self._acts = any(isinstance(node, ast.Assert | ast.Call) for node in ast.walk(tree))
-        self._idle = [node.lineno for node in tree.body if _is_main(node) and any(isinstance(one, ast.Assert) for one in ast.walk(node))]
-        self._programs = [compile(support, "<support>", "exec"), compile(tree, "<test>", "exec")]
-
-    def run(self, namespace: dict[str, Any], candidate: object, entry_point: str) -> None:
-        """Run the text, and what it only defines: `check(candidate)`, callables `test*`, and classes of unittest."""
-        of_solution = set(map(id, namespace.values()))
-        namespace["__name__"] = "test"
-        namespace[_RAN] = lambda at: self._left.pop(at, None)
-        for program in self._programs:
-            exec(program, namespace)  # noqa: S102  # the caller's tests
-            if entry_point and program is self._programs[0]:  # the prompt of a benchmark can be its support: it defines the function, empty
-                namespace[entry_point] = candidate
-        own = {name: value for name, value in namespace.items() if id(value) not in of_solution and name != _RAN}
-        check = own.get("check")
-        if candidate is not None and callable(check):
-            _finish(check(candidate), "check")
-        ran = {id(check)}
-        for name, value in own.items():
-            named = name.startswith("test") or getattr(value, "__name__", "").startswith("test")
-            if named and callable(value) and not isinstance(value, type | Function) and id(value) not in ran and not _required(value):
-                ran.add(id(value))
-                _finish(value(), name)
-        cases = [value for value in own.values() if isinstance(value, type) and value.__module__ == "test" and hasattr(value, "countTestCases")]
-        if cases:
-            _run_cases(cases)
-        if self._idle:
-            raise TestsError(f"the asserts at line {self._idle[0]} are for a program of their own (`__main__`), and were never run")
-        if self._left:
-            raise TestsError(f"{next(iter(self._left.values()))} was never run")
-        if not self._acts:
-            raise TestsError("the tests never called the solution: there is no test")
-
-
-def _is_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and any(isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test))
-
-
-def _required(function: Any) -> bool:
-    """Whether it takes arguments that nobody gives."""
-    import inspect  # 5 ms that most tests need not spend
-
-    try:
-        return any(
-            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in inspect.signature(function).parameters.values()
-        )
-    except (TypeError, ValueError):
-        return True
-
-
-def _finish(result: Any, name: str) -> None:
-    """Wait for a test that is a coroutine, which has run only then. A test that answers no has failed; one that yields cannot be run here."""
-    if hasattr(type(result), "__await__"):
-        import asyncio  # heavy, and rarely needed
-
-        async def wait() -> Any:
-            return await result
-
-        result = asyncio.run(wait())
-    if hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"):
-        raise TestsError(f"`{name}` yields: only a test runner with fixtures can run it")
-    if result is False:
-        raise AssertionError(f"`{name}` returned False")
-
-
-def _run_cases(cases: list[Any]) -> None:
-    import unittest  # heavy, and here only because the tests have loaded it
-
-    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
-    result = unittest.TestResult()
-    suite.run(result)
-    for case, text in [*result.failures, *result.errors]:
-        raise AssertionError(f"{case}: {text.strip().splitlines()[-1]}")
-    if result.unexpectedSuccesses or not result.wasSuccessful():
-        raise AssertionError("a test that is expected to fail passed")
-    for case, _ in [*result.skipped, *result.expectedFailures]:
-        raise TestsError(f"{case} was skipped, or is expected to fail, and so shows nothing")
-    if not result.testsRun:
-        raise TestsError("the classes of the tests hold no test")
 
 
 def explain(error: BaseException, test: str) -> tuple[str, str]:
@@ -232,6 +132,7 @@ class Opaque:
 class Function:
     """A function of the solution."""
 
+    of_solution = True
     __slots__ = ("_number", "_solution")
 
     def __init__(self, solution: _Solution, number: int) -> None:

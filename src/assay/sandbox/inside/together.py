@@ -11,8 +11,9 @@ import os
 import sys
 
 from . import values
-from .examiner import Tests, explain
+from .examiner import explain
 from .solution import _described, _line, add_packages, load
+from .suite import Tests
 from .supervisor import supervise
 from .values import Handle
 
