@@ -37,7 +37,7 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
 
 
 class FloorOverride(_Record, frozen=True):
-    """A floor below the one a role demands, with the reason that the report shows."""
+    """A floor below the one a role demands, with the reason that the report shows. On a card without a profile it counts only where the policy says so."""
 
     value: Floor
     reason: Annotated[str, Meta(pattern=r"\S")]
