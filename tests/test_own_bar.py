@@ -201,7 +201,7 @@ def decision(assay: Any, tmp_path: Path, candidate: list[dict[str, Any]], *more:
     [
         ("no gates", "gate_failure_rate", "gate no_policy_violation"),
         ("role dropped", "floor_regression", "role correctness of answer"),
-        ("floor dropped", "floor_regression", "floor style"),
+        ("floor dropped", "floor_regression", "floor of style"),
         ("criterion dropped", "score_non_inferiority", "criterion answer"),
     ],
 )
@@ -244,7 +244,9 @@ def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_bas
 def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Path) -> None:
     again = decision(assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]).json()
     assert again["notes"][0].startswith("SAME EVIDENCE: all 40 shared samples")
-    assert "SAME EVIDENCE" in assay("gate", "cand.jsonl", "--baseline", "base.jsonl").out
+    done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
+    assert "SAME EVIDENCE" in done.out
+    assert "SAME EVIDENCE" in done.err
     some = decision(assay, tmp_path, [*BASELINE[:10], *worse("scores fall")[10:]]).json()
     assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
 

@@ -33,6 +33,8 @@ from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches, s
 from assay.release.summary import Summary
 
 MAX_FAULTS = 20
+SAME_EVIDENCE = "SAME EVIDENCE"
+"""How the note begins that says of two sides that they are one."""
 
 
 class Terms(NamedTuple):
@@ -224,7 +226,7 @@ def _same(candidate: Side, baseline: Side) -> str | None:
     if not same:
         return None
     if len(same) == len(shared):
-        return f"SAME EVIDENCE: all {len(shared)} shared samples have exactly the same evidence on both sides. Is this the candidate, or the baseline again?"
+        return f"{SAME_EVIDENCE}: all {len(shared)} shared samples have exactly the same evidence on both sides. Is this the candidate, or the baseline again?"
     return f"{len(same)} of {len(shared)} shared samples have exactly the same evidence on both sides, for example {same[0]}"
 
 

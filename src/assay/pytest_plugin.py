@@ -144,7 +144,7 @@ def _why(grade: Grade) -> str:
         return f"{grade.reason}: {', '.join(grade.hard_gate_failures)}"
     if grade.floor_failures:
         return f"{grade.reason}: {', '.join(grade.floor_failures)}"
-    return grade.reason if grade.passed else f"{grade.reason}: {grade.weighted_score:.2f} is below {grade.pass_threshold:g}"
+    return f"{grade.reason}: {grade.weighted_score:.2f} is below {grade.pass_threshold:g}" if grade.reason == "below_pass_threshold" else grade.reason
 
 
 @pytest.fixture

@@ -139,6 +139,7 @@ def _decide_and_store(options: argparse.Namespace, rules: ReleaseRules, choice: 
 
 def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     from assay.cli.gate_show import page, show
+    from assay.deciding import SAME_EVIDENCE
     from assay.reports import junit
 
     writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document), ".html": lambda: _html(options, document)}
@@ -154,6 +155,9 @@ def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
         _step_summary(page(document))
     if options.attest:
         _attest(options, document)
+    for note in document.get("notes", ()):
+        if note.startswith(SAME_EVIDENCE):
+            sys.stderr.write(f"assay: {note}\n")
     if options.json:
         opt.print_json(document)
     else:

@@ -181,7 +181,7 @@ def text_line(graded: Graded) -> bytes:
     elif grade.floor_failures:
         why = f"  below floor: {', '.join(grade.floor_failures)}"
     elif not grade.passed:
-        why = f"  below {grade.pass_threshold:g}"
+        why = "  no hard gate" if grade.reason == "no_hard_gates" else f"  below {grade.pass_threshold:g}"
     return f"{grade.grade}  {grade.score_units / 100:6.2f}  {'passed' if grade.passed else 'FAILED'}  {printable(grade.run_id)}{why}\n".encode(
         "utf-8", "replace"
     )

@@ -60,8 +60,9 @@ def held(row: Row, before: Row | None, required: Mapping[Stratum, Required], *, 
     criteria = [name for name in stratum.criteria if name not in norms]
     lost = [Lost("gate", name) for name in gates]
     lost += [Lost("criterion", name) for name in criteria]
-    lost += [Lost("role", f"{role} of {name}") for name, role in roles.items() if name in norms and row.roles.get(name) != role]
-    lost += [Lost("floor", name) for name in floors if name in norms and name not in row.floors]
+    unroled = [name for name, role in roles.items() if name in norms and row.roles.get(name) != role]
+    lost += [Lost("role", f"{roles[name]} of {name}") for name in unroled]
+    lost += [Lost("floor", f"of {name}") for name in floors if name in norms and name not in row.floors and name not in unroled]
     under = {name for name, floor in floors.items() if name not in norms or norms[name] < floor}
     if not lost and under <= row.missed:
         return row
@@ -87,7 +88,9 @@ def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
         elif ours.profile != theirs.profile:
             what = f"its profile is {ours.profile or 'none'} here and {theirs.profile or 'none'} in the baseline"
         else:
-            what = "its criteria have other weights, formulas or parameters than in the baseline"
+            own, before = (dict(zip(side.criteria, zip(side.weights, side.formulas, strict=True), strict=True)) for side in (ours, theirs))
+            other = [name for name in own if own[name] != before[name]]
+            what = f"another weight, formula or parameter than in the baseline for {', '.join(other)}"
         raise InputError("REL-002", f"the sample {sample!r} cannot be compared: {what}.", fix="Score both sides with the same criteria, weights and formulas.")
 
 

@@ -239,4 +239,4 @@ def _reasons(grade: Grade) -> list[str]:
     found += [f"{item.name} has no score" for item in grade.criteria if item.criterion.raw_score is None]
     if grade.score_units < grade.threshold_units:
         found.append("the score is below the threshold")
-    return found
+    return found or ([grade.reason] if not grade.passed else [])
