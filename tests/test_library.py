@@ -629,7 +629,7 @@ def _null_passes(card: Any) -> tuple[str, ...]:
         ("failed_gates", lambda card: ()),
         ("worse", lambda one, other, bands: other),
         ("worse", lambda one, other, bands: one),
-        ("effective_floor", lambda criterion, rules: (None, None)),
+        ("effective_floor", lambda criterion, rules, *, overrides: (None, None)),
         ("band", lambda score, bands: bands[0].grade),
     ],
 )
@@ -641,8 +641,8 @@ def test_each_rule_of_grading_moves_grading_and_only_grading(monkeypatch: pytest
 def test_a_floor_that_takes_equal_for_missed_moves_grading(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = rules.effective_floor
 
-    def stricter(criterion: Any, given: Any) -> Any:
-        floor, origin = kept(criterion, given)
+    def stricter(criterion: Any, given: Any, *, overrides: bool) -> Any:
+        floor, origin = kept(criterion, given, overrides=overrides)
         return (None if floor is None else floor + 1), origin
 
     monkeypatch.setattr(rules, "effective_floor", stricter)
@@ -924,7 +924,7 @@ def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
     checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == "16 items, 16 published and unchanged"
+    assert checks["shelf"]["found"] == "17 items, 17 published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
 
