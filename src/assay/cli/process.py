@@ -1,7 +1,7 @@
 """The command as a process: its standard streams, and how a signal ends it.
 
 Streams never turn a failure into anything else: a gate that rejects exits 1 whatever became of its output. A pass that standard output did not take, because
-the disk is full or the reader went away, was not delivered and is no exit 0. A stream that was closed from the start was not asked to take anything.
+the disk is full or the reader went away, was not delivered and is not exit 0. A stream that was closed from the start was not asked to take anything.
 SIGTERM and Ctrl-C interrupt the work, which cleans up after itself. What has not ended a moment later, because a thread or native code keeps it, is ended with
 every process that it started.
 """

@@ -174,7 +174,7 @@ def file_faults(file: ExamFile, document: Document, seen: dict[str, tuple[Docume
         try:
             compile_schema(file.answer_schema)
         except ValueError as error:
-            add(("answer_schema",), f"is no usable JSON Schema: {error}.", "EXM-001")
+            add(("answer_schema",), f"is not a usable JSON Schema: {error}.", "EXM-001")
     fine: set[str] = set()
     for index, item in enumerate(file.items):
         at: Path = ("items", index)

@@ -84,7 +84,7 @@ class ExamRubric(_Part, frozen=True):
 
 
 def compile_schema(schema: Any) -> Contract:
-    """The contract of a schema, which every answer is held against. Raises ValueError where this is no usable JSON Schema."""
+    """The contract of a schema, which every answer is held against. Raises ValueError where this is not a usable JSON Schema."""
     contract = contract_of(encode(schema))
     if contract.problem:
         raise ValueError(contract.problem)
@@ -109,7 +109,7 @@ def load_exam_rubric(document: Document) -> ExamRubric:
     try:
         compile_schema(rubric.answer_schema)
     except ValueError as error:
-        faults.add(("answer_schema",), f"is no usable JSON Schema: {error}.")
+        faults.add(("answer_schema",), f"is not a usable JSON Schema: {error}.")
     for index, case in enumerate(rubric.self_test):
         if set(case.breakdown) != set(AXES) or not set(case.breakdown.values()) <= {0, 1}:
             faults.add(("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(AXES)}.")

@@ -112,7 +112,7 @@ def answer_faults(answers: Sequence[Mapping[str, Any]], area: str, catalogue: Ca
     if asked and mode == FULL:
         given = {str(answer.get("questionId")) for answer in answers}
         found += [f"{question} is not answered, and the catalogue asks it of {area}." for question in asked if question not in given]
-        found += [f"{question} is no question that the catalogue asks of {area}." for question in sorted(given - {*asked})]
+        found += [f"{question} is not a question that the catalogue asks of {area}." for question in sorted(given - {*asked})]
     return found
 
 

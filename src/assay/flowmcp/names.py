@@ -96,7 +96,7 @@ def segment(value: object, what: str) -> str:
         raise InputError(
             "FMC-007",
             f"the {what} {said} cannot be part of a file name.",
-            fix=f"Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most {MAX_SEGMENT} signs.",
+            fix=f"Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most {MAX_SEGMENT} characters.",
         )
     return value
 

@@ -87,7 +87,7 @@ class Contract:
 
     @property
     def problem(self) -> str:
-        """Why this is no usable JSON Schema; nothing where it is one."""
+        """Why this is not a usable JSON Schema; nothing where it is one."""
         return "" if self._validator is not None else _problem(self._text)
 
     def check(self, value: Any) -> Checked:
@@ -145,9 +145,9 @@ def check(schema: dict[str, Any] | bool, value: Any) -> Verdict:
     except (ValueError, TypeError, RecursionError):
         problem = beyond_json(schema) or "are no JSON"
     if problem:
-        return Verdict(None, f"the `output_schema` is no usable JSON Schema: its parts {problem}")
+        return Verdict(None, f"the `output_schema` is not a usable JSON Schema: its parts {problem}")
     if contract.problem:
-        return Verdict(None, f"the `output_schema` is no usable JSON Schema: {contract.problem}")
+        return Verdict(None, f"the `output_schema` is not a usable JSON Schema: {contract.problem}")
     problem = beyond_json(value)
     if problem:
         return Verdict(False, f"the outputs {problem}")

@@ -58,7 +58,7 @@ def linear() -> jsonschema_rs.RegexOptions:
 
 
 def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
-    """A validator that reaches no file and no network. Raises ValueError where this is no usable JSON Schema."""
+    """A validator that reaches no file and no network. Raises ValueError where this is not a usable JSON Schema."""
     try:
         return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
     except jsonschema_rs.ValidationError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
-from assay.release.promotion import SHOWN, lost_of, lost_said
-from assay.release.required import check_strata, closest, held, requirements
+from assay.release.promotion import SHOWN
+from assay.release.required import check_strata, closest, held, lost_of, lost_said, requirements
 from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
 from assay.stats.rates import mcnemar

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay import exact
 from assay.exact import NORM_ONE
 from assay.release.pairs import Pair, groups_of
-from assay.release.sides import Row, Stratum
+from assay.release.required import lost_of, lost_said
+from assay.release.sides import Stratum
 from assay.stats.comparison import Comparison, compare_failures, compare_paired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
 
@@ -189,19 +190,6 @@ def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Shrinkage) -> fl
 
 def _rounded(value: Fraction) -> int:
     return exact.quantise(value.numerator, value.denominator, 0)
-
-
-def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
-    """What the baseline has and the candidate lost, of these kinds."""
-    return [{"sample": row.sample, "what": f"{kind} {name}"} for row in rows if row is not None for kind, name in row.lost if kind in kinds]
-
-
-def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
-    """That in words."""
-    named = dict.fromkeys(one["what"] for one in lost)
-    samples = dict.fromkeys(one["sample"] for one in lost)
-    more = f" and {len(samples) - 1} more samples" if len(samples) > 1 else ""
-    return f"the candidate lost the {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in {next(iter(samples))}{more}"
 
 
 def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates: bool) -> Rule:

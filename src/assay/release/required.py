@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from assay.release.sides import Row, Side, Stratum
 
@@ -92,6 +92,19 @@ def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
             other = [name for name in own if own[name] != before[name]]
             what = f"another weight, formula or parameter than in the baseline for {', '.join(other)}"
         raise InputError("REL-002", f"the sample {sample!r} cannot be compared: {what}.", fix="Score both sides with the same criteria, weights and formulas.")
+
+
+def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
+    """What the baseline has and the candidate lost, of these kinds."""
+    return [{"sample": row.sample, "what": f"{kind} {name}"} for row in rows if row is not None for kind, name in row.lost if kind in kinds]
+
+
+def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
+    """That in words."""
+    named = dict.fromkeys(one["what"] for one in lost)
+    samples = dict.fromkeys(one["sample"] for one in lost)
+    more = f" and {len(samples) - 1} more samples" if len(samples) > 1 else ""
+    return f"the candidate lost the {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in {next(iter(samples))}{more}"
 
 
 _NOTHING = Required(frozenset(), {}, {})

@@ -103,7 +103,7 @@ def read_junit(data: bytes) -> Findings:
     try:
         cases = list(ElementTree.fromstring(data).iter("testcase"))  # noqa: S314  # its size is limited, and expat limits how entities grow
     except ElementTree.ParseError:
-        return Findings("the report is no JUnit XML")
+        return Findings("the report is not JUnit XML")
     names = [f"{case.get('classname', '')}::{case.get('name', '')}" for case in cases]
     if not names:
         return Findings("never collected: the report names no test")

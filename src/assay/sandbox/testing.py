@@ -71,7 +71,7 @@ def read_record(data: bytes, *, key: bytes, test: str, kind: Kind, expected: Seq
         ours = [one for one in collected if kind == "unittest" or _is_within(one, test)]
         return Findings(_fault(record, ours, kind, expected), tuple(ours))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Findings("the report is forged: it is no record of the test runner")
+        return Findings("the report is forged: it is not a record of the test runner")
 
 
 def _fault(record: dict[str, Any], ours: list[str], kind: Kind, expected: Sequence[str]) -> str:

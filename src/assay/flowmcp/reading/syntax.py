@@ -224,7 +224,7 @@ class Parsed:
         """Raise for what no engine loads as a module, and ours would run as a script."""
         for node in found.get("reserved", []):
             if text(node) == "await" or not is_inside_function(node, arrows=False):
-                raise NoModule(*place(node), f"`{text(node)}` is no name in a module.")
+                raise NoModule(*place(node), f"`{text(node)}` is not a valid name in a module.")
         for node in found.get("meta", []):
             if text(node) != "import.meta" and not is_inside_function(node, arrows=False):
                 raise NoModule(*place(node), "`new.target` stands outside a function.")

@@ -104,7 +104,7 @@ def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -
     except (ValueError, TypeError, RecursionError) as error:
         problem = str(error)[:160] or type(error).__name__
     if problem:
-        return Validity(None, f"the schema of {name!r} is no usable JSON Schema: {problem}")
+        return Validity(None, f"the schema of {name!r} is not a usable JSON Schema: {problem}")
     checked = found.check(arguments)
     if checked.valid:
         return _VALID

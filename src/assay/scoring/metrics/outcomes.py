@@ -224,7 +224,7 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
     `all` are the instances named anywhere, once each: an id may stand in two of the lists. A newer report may count more (`total_instances`).
     """
     if not is_report(tree):
-        raise InputError("SCO-034", "is no run report: it must list instance ids under `generated`, `applied` and `resolved`.", where=where)
+        raise InputError("SCO-034", "is not a run report: it must list instance ids under `generated`, `applied` and `resolved`.", where=where)
     total = 0
     if "resolved_ids" in tree:
         tree, total = _from_new(tree, where)
@@ -254,7 +254,7 @@ def _from_new(tree: dict[str, Any], where: str) -> tuple[dict[str, Any], int]:
             raise InputError("SCO-034", f"`{name}_ids` must be a list of instance ids, each once, as many as `{name}_instances` says.", where=where)
     total = tree.get("total_instances", 0)
     if type(total) is not int or not {"submitted", "completed", "resolved"} <= lists.keys():
-        raise InputError("SCO-034", "is no run report: it must list `submitted_ids`, `completed_ids` and `resolved_ids`.", where=where)
+        raise InputError("SCO-034", "is not a run report: it must list `submitted_ids`, `completed_ids` and `resolved_ids`.", where=where)
     empty = set(lists.get("empty_patch", []))
     generated = [name for name in lists["submitted"] if name not in empty]
     return {"generated": generated, "applied": lists["completed"], **{name: ids for name, ids in lists.items() if name != "completed"}}, total
