@@ -21,7 +21,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline import Grader
 from assay.release.sides import Side
 from documents import FAMILIES, run
-from sides import GRADER, RULES, write
+from sides import GRADER, RULES, STRICT, write
 
 N = 40
 
@@ -275,3 +275,131 @@ def test_a_failed_run_that_forgets_what_its_profile_asks_for_does_not_pass(famil
         left |= {key: type(failing[key])() for key in forgotten & failing.keys() if isinstance(failing[key], list | dict)}
     with contextlib.suppress(EvidenceError):  # a refusal is not a pass either
         assert grader.grade(Document(json.loads(json.dumps(left)), "run")).grade.passed is False
+
+
+# --- what a run declares about its own bar ------------------------------------------------------------------------------------------------
+
+
+def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
+    declared = {"required_outputs": ["answer"], "required_inputs": ["q"], "inputs": {"q": "x"}, "forbidden_tools": ["rm"], "outputs": {"answer": "4"}}
+    steps = [{"name": "plan", "status": "success", "critical": True}]
+    rules = {"handoff_rules": [["a", "b"], ["b", "c"]], "handoffs": [{"from": "a", "to": "b"}], "output_schema": {"type": "object"}, "steps": steps}
+    return [run("tool-use", run_id=f"r-{i}", dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}, **{**declared, **rules, **changes}) for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"forbidden_tools": []}, "forbidden tool rm"),
+        ({"required_outputs": []}, "required output answer"),
+        ({"required_inputs": None}, "required input q"),
+        ({"output_schema": {}}, "output schema of the baseline"),
+        ({"output_schema": None}, "output schema of the baseline"),
+        ({"steps": [{"name": "plan", "status": "success", "critical": False}]}, "critical step plan"),
+        ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
+        ({"expected": {"answer": "5"}}, "expected value of the baseline"),
+    ],
+)
+def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(changes: dict[str, Any], what: str) -> None:
+    baseline = toolruns({"expected": {"answer": "4"}})
+    assert outcome(toolruns({"expected": {"answer": "4"}, "latency_ms": 9}), baseline, terms=Terms()) == "promote"
+    sides = [side_of([Document(row, "x") for row in rows], GRADER, name="x") for rows in (toolruns({"expected": {"answer": "4"}, **changes}), baseline)]
+    found = decide_sides(sides[0], sides[1], RULES, GRADER, terms=Terms())
+    gates = next(rule for rule in found["rules"] if rule["id"] == "gate_failure_rate")
+    assert (found["outcome"], gates["violated"]) == ("reject", True)
+    assert what in gates["reason"]
+
+
+def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
+    def repaired(fail: int, keep: int) -> list[dict[str, Any]]:
+        tests = {"fail_to_pass": {"passed": fail, "total": fail}, "pass_to_pass": {"passed": keep, "total": keep}}
+        return [run("code-repair", run_id=f"r-{i}", tests=tests, dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"}) for i in range(N)]
+
+    assert outcome(repaired(5, 100), repaired(5, 100), terms=Terms()) == "promote"
+    assert outcome(repaired(2, 100), repaired(5, 100), terms=Terms()) == "reject"
+    assert outcome(repaired(5, 50), repaired(5, 100), terms=Terms()) == "reject"
+
+
+def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
+    def repeats(second: dict[str, Any]) -> list[dict[str, Any]]:
+        verdicts = ({"no_policy_violation": {"passed": True, "reason": ""}}, second)
+        return [
+            run("rag", run_id=f"r-{i}-{a}", attempt=a, gates=verdicts[a - 1], dataset={"id": "d", "version": "1", "sample_id": f"s-{i}"})
+            for i in range(N)
+            for a in (1, 2)
+        ]
+
+    good = {"no_policy_violation": {"passed": True, "reason": ""}}
+    assert outcome(repeats(good), repeats(good), terms=Terms()) == "promote"
+    assert outcome(repeats({"no_policy_violation": {"passed": False, "reason": "leak"}}), repeats(good), terms=Terms()) == "reject"
+    assert outcome(repeats({}), repeats(good), terms=Terms()) == "reject"
+
+
+@pytest.mark.parametrize("how", ["strict", "looks"])
+def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
+    base = [card(index, norm=0.9, group=None) for index in range(500)]
+    lower = [card(index, norm=0.86, group=None) for index in range(500)]
+    perfect = {"answer": 1, "style": 5, "speed": 1}
+    extra = [card(index, group=None) for index in range(1000, 3000)]
+    for row in extra:
+        for criterion in row["criteria"]:
+            criterion["raw_score"] = perfect[criterion["name"]]
+    rules, terms = (STRICT, Terms()) if how == "strict" else (RULES, Terms(looks=2))
+
+    def decided(candidate: list[dict[str, Any]]) -> str:
+        sides = [side_of([Document(row, name) for row in rows], GRADER, name=name) for name, rows in (("candidate", candidate), ("baseline", base))]
+        return str(decide_sides(sides[0], sides[1], rules, GRADER, terms=terms)["outcome"])
+
+    assert decided(lower) != "promote"
+    assert decided([*lower, *extra]) != "promote"
+
+
+def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
+    tags = [{"tags": ["hard"] if index < 40 else ["easy"], "group": None} for index in range(200)]
+    base = [card(index, norm=0.85 + (index % 5) / 100, **tags[index]) for index in range(200)]
+    lower = [card(index, norm=(0.79 if index < 40 else 0.9) + (index % 7) / 100, **tags[index]) for index in range(200)]
+    assert outcome(lower, base) == "reject"
+    assert outcome([*lower, *(card(index, norm=1, group=None, tags=["hard"]) for index in range(900, 924))], base) != "promote"
+    assert outcome([*lower, card(999, norm=1, group=None, tags=[f"t{number}" for number in range(5000)])], base) != "promote"
+
+
+def test_another_judge_makes_two_sides_incomparable(assay: Any, tmp_path: Path) -> None:
+    def judged(name: str) -> list[dict[str, Any]]:
+        rows = copy.deepcopy(BASELINE)
+        for row in rows:
+            row["criteria"][0]["source"] = {"kind": "llm", "name": name, "version": "1"}
+        return rows
+
+    write(tmp_path / "base.jsonl", judged("strict"))
+    write(tmp_path / "cand.jsonl", judged("lenient"))
+    done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
+    assert done.code == 3
+    assert "scored_by: lenient 1 here, strict 1 in the baseline" in done.err
+
+
+def test_gates_that_only_some_samples_have_are_required_where_the_baseline_has_them() -> None:
+    def some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**row, "hard_gates": {"looks_right": True} if index % 4 else row["hard_gates"]} for index, row in enumerate(rows)]
+
+    assert outcome(some(worse("nothing")), some(BASELINE)) == "promote"
+    assert outcome(changed(some(worse("nothing")), ["failing gates deleted", "gates renamed"], {4}), some(BASELINE)) == "reject"
+    other = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in some(worse("nothing"))]
+    assert outcome(other, some(BASELINE), terms=Terms(allow_unpaired=True)) != "reject"
+
+
+def test_who_asks_for_a_profile_does_not_leave_its_floors_to_the_run(tmp_path: Path) -> None:
+    (tmp_path / "rubrics").mkdir()
+    anchors = '{"1": bad, "2": poor, "3": fair, "4": good, "5": best}'
+    (tmp_path / "rubrics" / "lenient@1.yaml").write_text(
+        "rubric_id: lenient\nversion: 1\ncriteria:\n  - {name: completeness, scale: [1, 5], weight: 0.01, definition: d, evidence_required: [e], "
+        f"anchors: {anchors}}}\n"
+    )
+    failing = run("dag-review")
+    failing["scores"]["completeness"]["raw"] = 1
+    failing["scores"]["correctness"]["raw"] = 4
+    shelf = Shelf(str(tmp_path))
+    before = Grader(shelf, profile="dag-review").grade(Document(failing, "run")).grade
+    failing["workflow"]["rubric"] = "lenient"
+    after = Grader(shelf, profile="dag-review").grade(Document(failing, "run")).grade
+    assert (after.passed, after.score_units) == (before.passed, before.score_units)
+    assert before.passed is False

@@ -23,6 +23,7 @@ from assay.records.scorecard import SCORECARD_SCHEMA
 from assay.registry import near_miss
 from assay.release.baseline import Stored, check_age, moment_of
 from assay.release.decision import decision, unpaired_decision
+from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import group_note, pair_up
@@ -89,7 +90,8 @@ def side_of(documents: Iterable[Document | Unread], grader: Grader, *, name: str
                 run, one = graded.run, graded.grade
                 evidence = run_digest(run) if run is not None else scorecard_digest(one.scorecard)
                 content = run_digest(unnamed(run)) if run is not None else scorecard_digest(structs.replace(one.scorecard, run_id=""))
-                builder.add(one, attempt=run.attempt if run is not None else None, digest=evidence, content=content)
+                stated = declared_by(run) if run is not None else None
+                builder.add(one, attempt=run.attempt if run is not None else None, digest=evidence, content=content, declared=stated)
                 summary.add(one)
                 count += 1
                 if seen is not None:
@@ -243,9 +245,18 @@ def _unpaired(candidate: Side, baseline: Side, rules: ReleaseRules, terms: Terms
         plan["changed"] = [*plan["changed"], "its samples were declared to be paired, and the sets are compared unpaired"]
     repeats = {
         "flaky": flaky_samples(candidate, baseline, level=rules.level),
-        "notes": ["The sets share no samples, so a sample that the candidate left out cannot be noticed."],
+        "notes": [_unnoticed(candidate, baseline)],
     }
     return unpaired_decision(candidate, baseline, rules, plan=plan, extra=repeats, without_gates=without_gates)
+
+
+def _unnoticed(candidate: Side, baseline: Side) -> str:
+    """What an unpaired comparison cannot see."""
+    said = "The sets are not paired, so a sample that the candidate left out cannot be noticed."
+    shared, gone = candidate.rows.keys() & baseline.rows.keys(), sorted(baseline.rows.keys() - candidate.rows.keys())
+    if not shared or not gone:
+        return said
+    return f"{said} {len(shared)} names of samples are on both sides, and {len(gone)} of the baseline's are missing here, for example {gone[0]}."
 
 
 def _check_quarantine(names: Sequence[str], candidate: Side, baseline: Side) -> None:

@@ -123,7 +123,7 @@ class Grader:
         plan = self._required
         if scorecard.profile is None and plan is None:
             return scorecard
-        if plan is None or scorecard.rubric is not None:
+        if plan is None:
             key = (None, scorecard.profile.id if scorecard.profile is not None else None, scorecard.rubric.id if scorecard.rubric is not None else None)
             plan = self._plans.get(key)
             if plan is None:
@@ -141,7 +141,7 @@ class Grader:
             raise ShelfError("SCO-010", "the run's workflow names no family.", fix="Add workflow.family, or give a profile with --profile.")
         if self._rubric is not None:
             return make_plan(chosen, why=why, rubric=self.shelf.rubric(self._rubric), rubric_why="asked for with --rubric")
-        if rubric is not None:
+        if rubric is not None and self._profile is None:  # who asks for a profile does not leave its weights and floors to the run
             return make_plan(chosen, why=why, rubric=self.shelf.rubric(_shelf_name(rubric, "rubric")), rubric_why=f"named by {said_by}")
         return make_plan(chosen, why=why)
 

@@ -86,9 +86,7 @@ def _judgements(path: str) -> dict[str, Any]:
     tree = read_json(path).tree
     shape = {"schema": str, "judge": dict, "scorer": dict, "items": list}
     if not isinstance(tree, dict) or any(not isinstance(tree.get(name), kind) for name, kind in shape.items()):
-        raise InputError(
-            "JDG-009", "does not hold the judgements of one judge.", where=path, fix="`assay judge rubric -o judgements.json` writes one."
-        )
+        raise InputError("JDG-009", "does not hold the judgements of one judge.", where=path, fix="`assay judge rubric -o judgements.json` writes one.")
     return tree
 
 

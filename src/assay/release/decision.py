@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
 from assay.release.promotion import SHOWN
-from assay.release.required import check_strata, closest, held, lost_of, lost_said, requirements
+from assay.release.required import check_strata, closest, held_alike, lost_altogether, lost_of, lost_said, requirements
 from assay.release.sides import mismatches
 from assay.stats.comparison import Comparison, compare_failures_unpaired, compare_unpaired
 from assay.stats.rates import mcnemar
@@ -140,11 +140,13 @@ def unpaired_decision(
     without_gates: bool = False,
 ) -> dict[str, Any]:
     """A decision on sets that share no samples, which somebody asked for by name. Nothing is compared item by item, so floors are compared by their rate."""
-    theirs = list(baseline.rows.values())
-    required, strata = requirements(candidate, baseline), {row.stratum for row in theirs}
-    alike = {row.sample: closest(row.stratum, strata) for row in candidate.rows.values()}
-    check_strata((row.sample, row.stratum, alike[row.sample]) for row in candidate.rows.values())
-    ours = [held(row, None, required, stratum=alike[row.sample]) for row in candidate.rows.values()]
+    rows = list(candidate.rows.values()), list(baseline.rows.values())
+    strata = {row.stratum for row in rows[1]}
+    like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
+    check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
+    lost, required = lost_altogether(*rows), requirements(*rows)
+    ours, theirs = ([held_alike(row, required, like=like.get(row.sample)) for row in rows[0]], [held_alike(row, required) for row in rows[1]])
+    ours[0] = ours[0]._replace(lost=tuple(sorted({*ours[0].lost, *lost})))
     comparison = compare_unpaired(
         [float(row.score) / 100 for row in ours], [float(row.score) / 100 for row in theirs], margin=rules.margin, level=rules.level, power=rules.power
     )
@@ -156,10 +158,10 @@ def unpaired_decision(
         _rate_rule("severe_failures", ours, theirs, lambda row: _severe(row, rules), rules),
     ]
     for place, kinds in enumerate((("gate",), ("criterion",), ("role", "floor"))):
-        lost = lost_of(ours, *kinds)
-        if lost:
-            evidence = {**found[place]["evidence"], "lost": lost[:SHOWN], "lost_count": len(lost)}
-            found[place] |= {"holds": False, "violated": True, "reason": lost_said(lost), "evidence": evidence}
+        gone = lost_of(ours, *kinds)
+        if gone:
+            evidence = {**found[place]["evidence"], "lost": gone[:SHOWN], "lost_count": len(gone)}
+            found[place] |= {"holds": False, "violated": True, "reason": lost_said(gone), "evidence": evidence}
     ungated = sum(not row.gates for row in ours)
     if ungated and found[0]["holds"] and not without_gates:
         found[0] |= {"holds": None, "reason": f"{ungated} of {len(ours)} samples have no hard gate on either side"}

@@ -12,9 +12,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from assay.release.pairs import groups_of
-from assay.release.promotion import with_comparison, with_finding
+from assay.release.promotion import of_baseline, with_comparison, with_finding
 from assay.stats.clusters import estimate_clustered_mean
-from assay.stats.comparison import claims, holm
+from assay.stats.comparison import Comparison, claims, holm
 from assay.stats.estimate import DIFFERENCES, Estimate
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_mean
@@ -32,16 +32,21 @@ KINDS = ("tag", "group", "family")
 
 def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
     """The decision by an interval that holds at every look. What it says does not depend on how many looks came before, nor on the order of the samples."""
-    interval = sequence_interval(promotion.pairs, level=rules.level)
-    found = promotion.comparison._replace(
-        difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
-        claims=claims(interval, rules.margin),
-        p_non_inferior=None,
-        p_superior=None,
-        p_equivalent=None,
-        minimum_detectable_effect=None,
-    )
-    return with_comparison(promotion, found, rules)
+
+    def compared(pairs: Sequence[Pair]) -> Comparison:
+        interval = sequence_interval(pairs, level=rules.level)
+        return promotion.comparison._replace(
+            difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
+            claims=claims(interval, rules.margin),
+            p_non_inferior=None,
+            p_superior=None,
+            p_equivalent=None,
+            minimum_detectable_effect=None,
+        )
+
+    known = of_baseline(promotion.pairs)
+    alone = compared(known) if len(known) < len(promotion.pairs) else None
+    return with_comparison(promotion, compared(promotion.pairs), rules, of_baseline=alone)
 
 
 def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
@@ -133,9 +138,9 @@ def with_slices(promotion: Promotion, slices: dict[str, Any], rules: ReleaseRule
 
 def _names(pair: Pair, kind: str) -> list[str]:
     """The slices of one kind that a sample is in, as the baseline has it."""
-    row = pair.reference
+    row = pair.baseline
     if row is None:
-        return []
+        return []  # a sample that only the candidate has could thin out a slice, or make many of them
     if kind == "tag":
         return sorted(row.tags)
     name = row.group if kind == "group" else row.family

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.release.required import check_strata, held, requirements
+from assay.release.required import check_strata, held, held_alike, requirements
 from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
 
@@ -29,14 +29,9 @@ class Pair(NamedTuple):
         return self.candidate if self.candidate is not None else self.baseline
 
     @property
-    def reference(self) -> Row | None:
-        """The side that says which group, tags and family the sample has: the baseline, so that a candidate cannot regroup what it lost."""
-        return self.baseline if self.baseline is not None else self.candidate
-
-    @property
     def group(self) -> str | None:
-        """The group that the baseline names; the candidate's only where the baseline lacks the sample."""
-        return None if self.reference is None else self.reference.group
+        """The group that the baseline names: a candidate cannot regroup what it lost."""
+        return None if self.baseline is None else self.baseline.group
 
     @property
     def ours(self) -> float:
@@ -66,12 +61,12 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
     The candidate's samples are held to what the baseline has for them. A repeat that only one side has was lost by the other.
     """
     names = sorted(set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys())
-    required = requirements(candidate, baseline)
+    required = requirements(candidate.rows.values(), baseline.rows.values())
     pairs = []
     for name in names:
         ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
         if ours is not None:
-            ours = held(ours, theirs, required)
+            ours = held(ours, theirs) if theirs is not None else held_alike(ours, required)
         if ours is not None and theirs is not None and (name in candidate.repeats or name in baseline.repeats):
             mine, before = _attempts(candidate, baseline, name), _attempts(baseline, candidate, name)
             if before - mine:

@@ -84,13 +84,36 @@ def promote(
     comparison = _compare(used, rules)
     adjusted = adjusted_difference(used, shrinkage) if both else None
     score_rule = _scores(used, comparison, adjusted, rules, lost=lost_could(used, rules) if comparison.claims.non_inferior else None)
+    if len(of_baseline(used)) < len(used):
+        score_rule = _worse_rule(score_rule, _scores_of_baseline(of_baseline(used), rules, shrinkage))
     found = (_gate_failures(used, rules, without_gates=without_gates), score_rule, _floors(used, rules), _severe(used, rules))
     return _decided(Promotion("", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules)
 
 
-def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules) -> Promotion:
-    """The same decision with the scores compared otherwise: the score rule and the outcome are made again."""
+def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
+    """The samples that are not the candidate's alone. Those count as 100 for the baseline, so many good ones would thin out a drop in the others."""
+    return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
+
+
+def _scores_of_baseline(pairs: list[Pair], rules: ReleaseRules, shrinkage: exact.Shrinkage) -> Rule:
+    comparison = _compare(pairs, rules)
+    lost = lost_could(pairs, rules) if comparison.claims.non_inferior else None
+    rule = _scores(pairs, comparison, adjusted_difference(pairs, shrinkage), rules, lost=lost)
+    return rule._replace(reason=f"on the baseline's samples alone: {rule.reason}")
+
+
+def _worse_rule(one: Rule, other: Rule) -> Rule:
+    """Of two readings of one rule the worse: violated, not to be judged, not shown, holds."""
+    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (one, other)]
+    return other if order[1] > order[0] else one
+
+
+def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules, *, of_baseline: Comparison | None = None) -> Promotion:
+    """The same decision with the scores compared otherwise: the score rule and the outcome are made again. `of_baseline`: on its samples alone."""
     rule = _scores(promotion.pairs, comparison, promotion.adjusted_difference, rules, lost=None)
+    if of_baseline is not None:
+        alone = _scores(promotion.pairs, of_baseline, promotion.adjusted_difference, rules, lost=None)
+        rule = _worse_rule(rule, alone._replace(reason=f"on the baseline's samples alone: {alone.reason}"))
     return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
@@ -223,7 +246,7 @@ def _gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates:
         "newly_failing_count": len(newly),
     }
     said = f"{sum(ours)} of {n} samples fail a gate, {sum(theirs)} before"
-    lost = lost_of((pair.candidate for pair in pairs), "gate")
+    lost = lost_of((pair.candidate for pair in pairs), "gate", "declaration")
     if lost:
         evidence |= {"lost": lost[:SHOWN], "lost_count": len(lost)}
         return Rule("gate_failure_rate", False, True, f"{lost_said(lost)}; {said}", evidence)

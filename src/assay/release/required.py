@@ -1,47 +1,46 @@
 """What is required of a candidate's sample: what the baseline has for it, never what the candidate says of itself.
 
-A gate that either side has in the samples scored alike is required of each of them. A criterion, role or floor that the baseline has is required as the
-baseline has it. What the candidate lost counts as failed, and is named; what it lowered is held to the baseline's.
+A gate, criterion, role or floor that the baseline has for a sample is required as the baseline has it, and so is what its run declares. What the candidate
+lost counts as failed, and is named; what it lowered is held to the baseline's. Where nothing is paired, both sides are held to what samples like theirs have.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError
+from assay.release.declarations import weakened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.release.sides import Row, Side, Stratum
+    from assay.release.sides import Row, Stratum
 
 
 class Lost(NamedTuple):
     """Something the other side has and this sample lacks."""
 
     kind: str
-    """`gate`, `criterion`, `role` or `floor`."""
-    name: str
+    """`gate`, `declaration`, `criterion`, `role` or `floor`."""
+    what: str
+    """In words."""
 
 
 class Required(NamedTuple):
-    """What samples that are scored alike must have."""
+    """What samples that are scored alike have, on either side: for samples that nothing can be paired with."""
 
     gates: frozenset[str]
     floors: Mapping[str, int]
-    roles: Mapping[str, str]
 
 
-def requirements(candidate: Side, baseline: Side) -> dict[Stratum, Required]:
-    """For each way of scoring: the gates of both sides; the strictest floors and the roles of the baseline."""
+def requirements(*sides: Iterable[Row]) -> dict[Stratum, Required]:
+    """For each way of scoring, every gate and the strictest floors."""
     found: dict[Stratum, Required] = {}
-    for row in baseline.rows.values():
+    for row in chain.from_iterable(sides):
         known = found.get(row.stratum, _NOTHING)
         floors = {**known.floors, **{name: max(floor, known.floors.get(name, 0)) for name, floor in row.floors.items()}}
-        found[row.stratum] = Required(known.gates | row.gates, floors, {**known.roles, **row.roles})
-    for row in candidate.rows.values():
-        known = found.get(row.stratum, _NOTHING)
-        found[row.stratum] = known._replace(gates=known.gates | row.gates)
+        found[row.stratum] = Required(known.gates | row.gates, floors)
     return found
 
 
@@ -50,31 +49,56 @@ def closest(stratum: Stratum, others: Iterable[Stratum]) -> Stratum:
     return min(others, key=lambda one: (one != stratum, one.profile != stratum.profile, -len(set(one.criteria) & set(stratum.criteria)), one))
 
 
-def held(row: Row, before: Row | None, required: Mapping[Stratum, Required], *, stratum: Stratum | None = None) -> Row:
-    """A candidate's sample, held to what is required of it; `before` is the same sample of the baseline, or `stratum` says how samples like it are scored."""
-    stratum = before.stratum if before is not None else stratum or row.stratum
-    demands = required[stratum]
-    floors, roles = (demands.floors, demands.roles) if before is None else (before.floors, before.roles)
+def held(row: Row, before: Row) -> Row:
+    """A candidate's sample, held to what the baseline has for the same sample."""
     norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
-    gates = demands.gates - row.gates
-    criteria = [name for name in stratum.criteria if name not in norms]
-    lost = [Lost("gate", name) for name in gates]
-    lost += [Lost("criterion", name) for name in criteria]
-    unroled = [name for name, role in roles.items() if name in norms and row.roles.get(name) != role]
-    lost += [Lost("role", f"{roles[name]} of {name}") for name in unroled]
-    lost += [Lost("floor", f"of {name}") for name in floors if name in norms and name not in row.floors and name not in unroled]
+    unroled = [name for name, role in before.roles.items() if name in norms and row.roles.get(name) != role]
+    lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
+    lost += [Lost("declaration", what) for what in weakened(row.declared, before.declared)]
+    lost += [Lost("criterion", f"criterion {name}") for name in before.stratum.criteria if name not in norms]
+    lost += [Lost("role", f"role {before.roles[name]} of {name}") for name in unroled]
+    lost += [Lost("floor", f"floor of {name}") for name in before.floors if name in norms and name not in row.floors and name not in unroled]
+    return _strict(row, before.gates, before.floors)._replace(lost=tuple(sorted(lost)), roles={**row.roles, **before.roles})
+
+
+def held_alike(row: Row, required: Mapping[Stratum, Required], *, like: Stratum | None = None) -> Row:
+    """A sample of either side that cannot be paired, held to what samples scored `like` that have: what it lacks counts as failed."""
+    stratum = like or row.stratum
+    gone = [Lost("criterion", f"criterion {name}") for name in stratum.criteria if name not in row.stratum.criteria]
+    found = _strict(row, required[stratum].gates, required[stratum].floors)
+    return found._replace(lost=tuple(gone)) if gone else found
+
+
+def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
+    """A row under these gates and floors beside its own."""
+    norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
+    absent = gates - row.gates
     under = {name for name, floor in floors.items() if name not in norms or norms[name] < floor}
-    if not lost and under <= row.missed:
+    if not absent and under <= row.missed:
         return row
     return row._replace(
-        passed=row.passed and not gates and not under,
-        gates=row.gates | gates,
-        failed=row.failed | gates,
+        passed=row.passed and not absent and not under,
+        gates=row.gates | absent,
+        failed=row.failed | absent,
         missed=row.missed | under,
         floors={**row.floors, **{name: max(floor, row.floors.get(name, 0)) for name, floor in floors.items()}},
-        roles={**row.roles, **roles},
-        lost=tuple(sorted(lost)),
     )
+
+
+def lost_altogether(ours: Iterable[Row], theirs: Iterable[Row]) -> tuple[Lost, ...]:
+    """What no sample of the candidate has and some of the baseline do, where nothing can be paired."""
+    mine, before = (_everything(rows) for rows in (ours, theirs))
+    return tuple(sorted(before - mine))
+
+
+def _everything(rows: Iterable[Row]) -> set[Lost]:
+    found: set[Lost] = set()
+    for row in rows:
+        found |= {Lost("gate", f"gate {name}") for name in row.gates}
+        found |= {Lost("criterion", f"criterion {name}") for name in row.stratum.criteria}
+        found |= {Lost("role", f"role {role} of {name}") for name, role in row.roles.items()}
+        found |= {Lost("floor", f"floor of {name}") for name in row.floors}
+    return found
 
 
 def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
@@ -96,7 +120,7 @@ def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
 
 def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
     """What the baseline has and the candidate lost, of these kinds."""
-    return [{"sample": row.sample, "what": f"{kind} {name}"} for row in rows if row is not None for kind, name in row.lost if kind in kinds]
+    return [{"sample": row.sample, "what": what} for row in rows if row is not None for kind, what in row.lost if kind in kinds]
 
 
 def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
@@ -107,4 +131,4 @@ def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
     return f"the candidate lost the {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in {next(iter(samples))}{more}"
 
 
-_NOTHING = Required(frozenset(), {}, {})
+_NOTHING = Required(frozenset(), {})

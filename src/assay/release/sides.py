@@ -8,18 +8,21 @@ repeat that failed could be left away. The fingerprint names everything but the 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical, digest
 from assay.errors import InputError
 from assay.exact import NORM_ONE
+from assay.release.declarations import weakest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.records.grade import Grade
     from assay.records.scorecard import Criterion
+    from assay.release.declarations import Declarations
     from assay.release.required import Lost
 
 
@@ -59,6 +62,8 @@ class Row(NamedTuple):
     """The role of each criterion that has one."""
     lowest: tuple[int | Fraction, ...]
     """Like `norms`, the lowest of all repeats."""
+    declared: Declarations | None = None
+    """What its runs declare about their own bar; None for a scorecard."""
     lost: tuple[Lost, ...] = ()
     """What the baseline has for this sample and the candidate does not."""
     unknown: int | Fraction = 0
@@ -162,6 +167,12 @@ def parts_of(grade: Grade) -> dict[str, str | None]:
     }
 
 
+def scorers_of(grade: Grade) -> set[str]:
+    """The models that gave this run its scores."""
+    sources = (item.criterion.source for item in grade.criteria)
+    return {" ".join(part for part in (source.name, source.version) if part) for source in sources if source is not None and source.kind == "llm"}
+
+
 class SideBuilder:
     """Takes the graded runs of one side one by one."""
 
@@ -173,9 +184,9 @@ class SideBuilder:
         self._contents: dict[str, list[str]] = {}
         self._runs = 0
 
-    def add(self, grade: Grade, *, attempt: int | None, digest: str, content: str) -> None:
+    def add(self, grade: Grade, *, attempt: int | None, digest: str, content: str, declared: Declarations | None = None) -> None:
         """Take one run. The same sample twice needs two attempts: which of two runs counts is not for us to choose."""
-        row = row_of(grade)
+        row = row_of(grade)._replace(declared=declared)
         attempts = self._rows.setdefault(row.sample, {})
         if attempt in attempts or (attempts and (attempt is None or None in attempts)):
             other = next(iter(attempts.values())).runs[0]
@@ -188,6 +199,7 @@ class SideBuilder:
         attempts[attempt] = row
         for key, value in parts_of(grade).items():
             self._parts.setdefault(key, set()).add(value)
+        self._parts.setdefault("scored_by", set()).update(scorers_of(grade))
         self._ids.append(digest)
         self._contents.setdefault(row.sample, []).append(content)
         self._runs += 1
@@ -215,7 +227,8 @@ def merged(rows: list[Row]) -> Row:
     return first._replace(
         score=_mean([row.score for row in rows]),
         passed=all(row.passed for row in rows),
-        gates=frozenset().union(*(row.gates for row in rows)),
+        # a repeat does not vouch for a gate that another one lacks
+        gates=frozenset.intersection(*(row.gates for row in rows)).union(*(row.failed for row in rows)),
         failed=frozenset().union(*(row.failed for row in rows)),
         missed=frozenset().union(*(row.missed for row in rows)),
         norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
@@ -223,6 +236,7 @@ def merged(rows: list[Row]) -> Row:
         runs=tuple(sorted(run for row in rows for run in row.runs)),
         floors={name: max(row.floors.get(name, 0) for row in rows) for name in sorted({name for row in rows for name in row.floors})},
         roles={name: role for row in rows for name, role in row.roles.items()},
+        declared=reduce(weakest, (row.declared for row in rows)),
         lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
     )
 

@@ -1,0 +1,86 @@
+"""What a run declares about its own bar: required outputs, forbidden tools, the output schema, the expected value, how many tests there are.
+
+Gates are computed from these, so a candidate could open them by declaring less. For the same sample it is held to what the baseline declares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.canon import digest
+
+if TYPE_CHECKING:
+    from assay.records.evidence import Run
+
+
+class Declarations(NamedTuple):
+    """The declarations of one run; of several repeats, the weakest of each."""
+
+    required_outputs: frozenset[str]
+    required_inputs: frozenset[str]
+    forbidden_tools: frozenset[str]
+    critical_steps: frozenset[str]
+    other_steps: frozenset[str]
+    handoffs: frozenset[tuple[str, str]] | None
+    """The handoffs that are allowed; None where nothing is said."""
+    output_schema: str | None
+    expected: str | None
+    tests: tuple[int, int]
+    """How many tests there are: those that must turn green, and those that must stay so."""
+
+
+def declared_by(run: Run) -> Declarations:
+    """What this run declares."""
+    steps, tests = run.steps or (), run.tests
+    tallies = (tests.fail_to_pass, tests.pass_to_pass) if tests is not None else (None, None)
+    fail, keep = (0 if tally is None else tally.total for tally in tallies)
+    return Declarations(
+        frozenset(run.required_outputs or ()),
+        frozenset(run.required_inputs or ()),
+        frozenset(run.forbidden_tools or ()),
+        frozenset(step.name for step in steps if step.critical),
+        frozenset(step.name for step in steps if not step.critical),
+        None if run.handoff_rules is None else frozenset((str(one), str(other)) for one, other in run.handoff_rules),
+        None if run.output_schema is None else digest(run.output_schema),
+        None if run.expected is None else digest(run.expected),
+        (fail, keep),
+    )
+
+
+def weakest(one: Declarations | None, other: Declarations | None) -> Declarations | None:
+    """What two repeats both declare."""
+    if one is None or other is None or one == other:
+        return None if one is None or other is None else one
+    return Declarations(
+        one.required_outputs & other.required_outputs,
+        one.required_inputs & other.required_inputs,
+        one.forbidden_tools & other.forbidden_tools,
+        one.critical_steps & other.critical_steps,
+        one.other_steps | other.other_steps,
+        None if one.handoffs is None or other.handoffs is None else one.handoffs | other.handoffs,
+        one.output_schema if one.output_schema == other.output_schema else None,
+        one.expected if one.expected == other.expected else None,
+        (min(one.tests[0], other.tests[0]), min(one.tests[1], other.tests[1])),
+    )
+
+
+def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
+    """What the candidate declares less than the baseline, in words. Agents that the baseline's rules do not know may hand over as they like."""
+    if ours is None or theirs is None:
+        return []
+    found = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
+    found += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
+    found += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
+    found += [f"critical step {name}" for name in theirs.critical_steps & ours.other_steps]
+    if theirs.handoffs is not None:
+        known = {name for rule in theirs.handoffs for name in rule}
+        widened = [] if ours.handoffs is None else [rule for rule in ours.handoffs - theirs.handoffs if known.issuperset(rule)]
+        found += ["handoff rules"] if ours.handoffs is None else [f"limit on handoffs from {one} to {other}" for one, other in widened]
+    if theirs.output_schema is not None and ours.output_schema != theirs.output_schema:
+        found.append("output schema of the baseline")
+    if theirs.expected is not None and ours.expected != theirs.expected:
+        found.append("expected value of the baseline")
+    for name, mine, before in zip(("fail_to_pass", "pass_to_pass"), ours.tests, theirs.tests, strict=True):
+        if 0 < mine < before:
+            found.append(f"{before - mine} tests of {name}")
+    return sorted(found)
