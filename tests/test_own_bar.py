@@ -247,7 +247,9 @@ def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Pa
     done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
     assert "SAME EVIDENCE" in done.out
     assert "SAME EVIDENCE" in done.err
-    some = decision(assay, tmp_path, [*BASELINE[:10], *worse("scores fall")[10:]]).json()
+    write(tmp_path / "base.jsonl", toolruns({"latency_ms": 5}))
+    write(tmp_path / "cand.jsonl", [*toolruns({"latency_ms": 5})[:10], *toolruns({"latency_ms": 6})[10:]])
+    some = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
     assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
 
 

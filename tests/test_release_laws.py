@@ -181,7 +181,8 @@ def test_improving_one_sample_turns_no_rule_on_gates_floors_or_severe_failures(b
     candidate, baseline = both
     assume(place < len(candidate))
     one = candidate[place]
-    mended = one._replace(failed=frozenset(), missed=frozenset(), missed_roles=frozenset(), passed=True, score=10000, norms=(1_000_000_000, 1_000_000_000))
+    best = (1_000_000_000, 1_000_000_000)
+    mended = one._replace(failed=frozenset(), missed=frozenset(), passed=True, score=10000, norms=best, lowest=best)
     before = decide(candidate, baseline, rules)
     after = decide([*candidate[:place], mended, *candidate[place + 1 :]], baseline, rules)
     for was, now in zip(before.rules, after.rules, strict=True):

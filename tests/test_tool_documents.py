@@ -74,7 +74,7 @@ def test_the_demo_grades_tools_good_vetoed_and_unsound(assay: Any, tmp_path: Pat
     for report in reports:
         assert _valid("grade-report", report)
         assert report["schemaId"] in done.out
-    assert "OPENAI_API_KEY belongs neither to tidewatch.example" in done.out
+    assert "OPENAI_API_KEY: 'openai' is OpenAI (openai.com); tidewatch.example is not." in done.out
 
 
 @pytest.mark.req("F-006", "F-007", "F-013", "F-033")

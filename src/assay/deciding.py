@@ -227,6 +227,8 @@ def _same(candidate: Side, baseline: Side) -> str | None:
     same, shared = same_evidence(candidate, baseline), candidate.rows.keys() & baseline.rows.keys()
     if not same:
         return None
+    if len(same) < len(shared) and all(row.declared is None for row in candidate.rows.values()):
+        return None  # two scorecards may well come to the same; two runs do not
     if len(same) == len(shared):
         return f"{SAME_EVIDENCE}: all {len(shared)} shared samples have exactly the same evidence on both sides. Is this the candidate, or the baseline again?"
     return f"{len(same)} of {len(shared)} shared samples have exactly the same evidence on both sides, for example {same[0]}"

@@ -46,8 +46,10 @@ def effective_floor(criterion: Criterion, rules: Rules, *, overrides: bool) -> t
 
     `overrides` says whether an override counts: one that a profile or rubric makes does, a card's own only where the policy says so.
     """
-    if criterion.floor_override is not None and overrides:
-        return floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params), "override"
+    if criterion.floor_override is not None:
+        lowered = floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params)  # refused where it is malformed, whether it counts or not
+        if overrides:
+            return lowered, "override"
     by_role = rules.role_floors.get(criterion.role) if criterion.role is not None else None
     if criterion.critical_floor is None:
         return by_role, "role" if by_role is not None else None

@@ -103,5 +103,5 @@ def _about(document: Mapping[str, Any]) -> list[Html]:
         for one in listed(document.get("exams"))
         if isinstance(one, dict)
     ]
-    digests = [(f"Digest of the {name}", tag("code", say(value))) for name, value in mapped(document.get("digests")).items()]
+    digests = [(f"Digest of the {name}", tag("code", say(value))) for name, value in mapped(document.get("digests")).items() if isinstance(value, str)]
     return [facts(exam_files), facts(digests, kind="facts small")]

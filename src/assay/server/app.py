@@ -68,6 +68,7 @@ def create_app(settings: Settings, *, log: Log | None = None, beside: bool = Fal
             await worker.close()
             if services.side is not None:
                 await services.side.close()
+            await asyncio.to_thread(services.wait)
             await asyncio.to_thread(services.writer.close)
             await asyncio.to_thread(services.teller.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()

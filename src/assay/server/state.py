@@ -115,6 +115,11 @@ class Services:
         """End the processes that evaluate schemas: what waits for one is neither stored nor said to have failed."""
         end_processes()
 
+    def wait(self) -> None:
+        """Wait for the threads that grade; then whatever goes on in this process may evaluate schemas again."""
+        self._threads.shutdown()
+        begin()
+
     async def beside(self, project: str, body: bytes, grader: BasedGrader, author: str) -> Kept | None:
         """A body with one run, graded and stored beside this process; None where this one must do it, also because something is wrong with the body."""
         if self.side is None or grader.names is None or not body.startswith(b"{") or len(body) > LARGE:
