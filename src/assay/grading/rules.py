@@ -65,8 +65,8 @@ def judge_fault(criterion: Criterion, judges: Mapping[str, str | None], rules: R
     source = criterion.source
     if criterion.raw_score is None:
         return None  # a missing score is no judge's
-    found = criterion.disagreement
-    if both_orders and criterion.formula_id == "pairwise" and (found is None or found.between != "orders" or found.inconsistent is None):
+    orders = criterion.disagreement
+    if both_orders and criterion.formula_id == "pairwise" and (orders is None or orders.between != "orders" or orders.inconsistent is None):
         return "nothing says how often the two orders of a pair disagreed"
     if rules.judge_terms is None and not calibrated:
         return None
