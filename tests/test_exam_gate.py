@@ -363,6 +363,45 @@ def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named
     assert "shows another prompt or another expectation for e-0" in assay("exam", "gate", "forged.json", "--exam", one, "--exam", two).err
 
 
+def wrong_throughout(tree: dict[str, Any]) -> dict[str, Any]:
+    return {**tree, "items": [{**one, "got": "WRONG", "expected": ["WRONG"]} for one in tree["items"]]}
+
+
+def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_refused(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "capstone.json", result([FULL] * 10))
+    good = result([FULL] * 10, set_="regression")
+    put(tmp_path, "baseline.json", good)
+    put(tmp_path, "wrong.json", wrong_throughout(good))
+    put(tmp_path, "asked.json", {**good, "items": [{**good["items"][0], "prompt": "another"}, *good["items"][1:]]})
+    for forged, name in (("wrong.json", "e-001"), ("asked.json", "e-000")):
+        done = assay("exam", "gate", "capstone.json", "--regression", forged, "--baseline", "baseline.json", "--json")
+        assert (done.code, json.loads(done.err)["error"]["code"], name in done.err) == (3, "EXM-012", True), done.err
+
+
+@pytest.mark.parametrize("expected", [[], [""], ["ate", "  "]])
+def test_a_result_with_an_item_that_expects_nothing_is_refused(expected: list[str]) -> None:
+    tree = result([FULL] * 2)
+    with pytest.raises(InputError) as refused:
+        outcome({**tree, "items": [{**tree["items"][0], "expected": expected}, tree["items"][1]]})
+    assert refused.value.code == "EXM-003"
+
+
+def test_the_regression_result_is_held_against_the_exam_of_its_set(assay: Any, tmp_path: Path) -> None:
+    good = {"correction": "ate", "gloss": "comió", "explanation": "short"}
+    (tmp_path / "answers.jsonl").write_text("\n".join(json.dumps({"item": f"e-{k}", "response": good, "latency_ms": 9}) for k in range(4)))
+    last, before = exam_file(tmp_path, "exam.yaml", range(4)), exam_file(tmp_path, "before.yaml", range(4), which="regression")
+    assert assay("exam", "grade", last, "--answers", "answers.jsonl", "-o", "capstone.json").code == 0
+    assert assay("exam", "grade", before, "--answers", "answers.jsonl", "-o", "regression.json").code == 0
+    put(tmp_path, "wrong.json", wrong_throughout(json.loads((tmp_path / "regression.json").read_text())))
+    named = ["--exam", last, "--exam", before]
+    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json", *named).code == 0
+    assert assay("exam", "gate", "capstone.json", "--regression", "regression.json", "--baseline", "regression.json", *named[2:]).code == 0
+    for exams in (named, named[2:]):
+        done = assay("exam", "gate", "capstone.json", "--regression", "wrong.json", "--baseline", "wrong.json", *exams)
+        assert (done.code, "shows another prompt or another expectation for e-0" in done.err) == (3, True), done.err
+    assert assay("exam", "gate", "capstone.json", *named).code == 2
+
+
 def test_a_regression_set_without_its_baseline_or_of_the_wrong_set_is_not_judged(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "capstone.json", result([FULL] * 10))
     put(tmp_path, "regression.json", result([FULL] * 10, set_="regression"))

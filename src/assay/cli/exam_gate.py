@@ -14,7 +14,7 @@ from assay.cli.named import find_named
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams import bars
 from assay.exams.document import Outcome, hold_against
-from assay.exams.exam import read_exam
+from assay.exams.exam import REGRESSION, make_exam, read_document
 from assay.exams.gate import decide, gate_document
 from assay.files import Document, atomic_write, read_json
 from assay.registry import is_path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
 
     from assay.cli.keeping import Store
+    from assay.exams.policy import ExamRules
 
 
 def gate(argv: list[str]) -> int:
@@ -36,7 +37,13 @@ def gate(argv: list[str]) -> int:
         "assay exam gate result.json --regression regression.json --baseline baseline.json",
     )
     made.add_argument("result", metavar="RESULT", help="the capstone exam, as `assay exam grade -o` writes it")
-    made.add_argument("--exam", metavar="EXAM", action="append", default=[], help="a file of the capstone exam, which the result must answer; may be repeated")
+    made.add_argument(
+        "--exam",
+        metavar="EXAM",
+        action="append",
+        default=[],
+        help="a file of the exam that a result must answer, of the capstone or of the regression set; may be repeated",
+    )
     made.add_argument("--regression", metavar="R", help="the regression set, graded the same way")
     made.add_argument(
         "--baseline",
@@ -104,9 +111,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     capstone, first = common.result_of(options, options.result)
     regression, source = common.result_of(options, options.regression) if options.regression else (None, None)
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
-    if options.exam:
-        exam = read_exam(options.exam)
-        hold_against(capstone, exam, common.marking_of(options, options.rubric or exam.rubric or rules.policy.default_rubric))
+    held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     found = gate_document(verdict, rules, capstone)
     if store is not None:
@@ -128,14 +133,28 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
         common.say([said, *bars.verdict(found)])
         if options.set_baseline and not stored:
             sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
-    _tell(options, capstone, regression)
+    _tell(options, held, capstone, regression)
     return ExitCode.PASSED if verdict.passed else ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
 
 
-def _tell(options: argparse.Namespace, *outcomes: Outcome | None) -> None:
+def _hold_all(options: argparse.Namespace, rules: ExamRules, capstone: Outcome, regression: Outcome | None) -> bool:
+    """Hold each result against the files of its own set; whether there were some for the capstone exam."""
+    documents = [read_document(path) for path in options.exam]
+    of_regression = [one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION]
+    of_capstone = [one for one in documents if one not in of_regression]
+    if of_regression and of_capstone and regression is None:
+        raise UsageError("CLI-001", f"{of_regression[0].file} is of the regression set, and no result of it is given.", fix="Give it with --regression R.")
+    for outcome, files in ((capstone, of_capstone or ([] if regression else documents)), (regression, of_regression)):
+        if outcome is not None and files:
+            exam = make_exam(files)
+            hold_against(outcome, exam, common.marking_of(options, options.rubric or exam.rubric or rules.policy.default_rubric))
+    return bool(of_capstone)
+
+
+def _tell(options: argparse.Namespace, held: bool, *outcomes: Outcome | None) -> None:
     """What the results note about themselves, and what the gate could not see."""
     told = [f"{outcome.where}: {note}" for outcome in outcomes if outcome is not None for note in outcome.document.notes]
-    if not options.exam:
+    if not held:
         told.append(f"{options.result} was not held against its exam; name the exam's files with --exam to see that no item was left out")
     if options.regression and not options.baseline:
         told.append("the regression set was not judged; give its baseline with --baseline")

@@ -232,6 +232,8 @@ def check_result(result: ExamDocument, marking: Marking, *, where: str) -> Outco
             faults.append(Fault(f"the item '{item.item}' stands twice.", code="EXM-002", file=where, path=f"items[{index}].item"))
         if item.item not in result.digests.items:
             faults.append(Fault(f"the exam has no item '{item.item}'.", code="EXM-008", file=where, path=f"items[{index}].item"))
+        if not item.expected or not all(map(marking.normal.apply, item.expected)):
+            faults.append(Fault("nothing is expected, so every answer would be right.", code="EXM-003", file=where, path=f"items[{index}].expected"))
         bits[item.item] = _bits(item, index, where, faults)
         if bits[item.item] & BIT["correctness"] and not marking.may_hold(item.got, item.expected):
             message = f"correctness is 1, and {str(item.got)[:60]!r} does not hold {', '.join(item.expected)[:60]!r}."

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.exams.document import Outcome, check_whole
+from assay.exams.document import ExamDocument, Outcome, check_whole
 from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.rubric import AXES
@@ -127,8 +127,17 @@ def comparable(candidate: Outcome, baseline: Outcome) -> None:
         lost, added = len(baseline.bits.keys() - candidate.bits.keys()), len(candidate.bits.keys() - baseline.bits.keys())
         reason = f"it is of another exam ({lost} of its items are gone, {added} are new, or their expectations changed)"
         fix = "Grade the production tutor on this exam and store that as the baseline."
+    elif other := _shown_otherwise(ours, theirs):
+        # The digests are what each result says of itself; what it shows beside them is what its marks were held against.
+        reason, fix = f"the candidate shows another prompt or another expectation for {', '.join(other[:5])}", "Grade the candidate's answers again."
     if reason:
         raise InputError("EXM-012", f"the baseline cannot be compared: {reason}.", where=baseline.where, fix=fix)
+
+
+def _shown_otherwise(ours: ExamDocument, theirs: ExamDocument) -> list[str]:
+    """The items that two results of one exam do not show alike."""
+    shown_as = {one.item: (one.prompt, one.expected) for one in theirs.items}
+    return [one.item for one in ours.items if shown_as.get(one.item) != (one.prompt, one.expected)]
 
 
 def decide(capstone: Outcome, rules: ExamRules, *, regression: Outcome | None = None, baseline: Outcome | None = None) -> Verdict:
