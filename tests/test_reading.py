@@ -29,7 +29,7 @@ from assay.flowmcp.reading import engine as engines
 from assay.flowmcp.reading import limits
 from assay.flowmcp.reading.engine import Engine, Exported, NoExport
 from assay.flowmcp.reading.files import from_tools_list, read_folder, read_schema
-from assay.flowmcp.reading.walker import HOST
+from assay.flowmcp.reading.walker import HOST, WALKER
 from assay.flowmcp.source import Module, NotData
 from assay.flowmcp.validation import validate
 
@@ -101,7 +101,6 @@ def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None
         "export const main = {}\nexport default Object.assign(main, { a: 1 })",
         "#!/usr/bin/env node\nconst a = 1\nexport const main = { a }",
         "const one = () => 1\nconst a = one()\nimport x from 'x'\n;[0].map(one)\nexport const main = { a }",
-        "export const main = { a: 0 }\nPromise.resolve().then(() => { main.a = 1 })",
         "console.log('loaded'); export const main = { a: [3, 1].toSorted().at(0) }",
     ],
 )
@@ -191,13 +190,13 @@ def test_what_json_cannot_say_is_reported_and_left_out(engine: Engine) -> None:
     found = read(
         engine,
         "class Box { x = 1 }\nexport const main = { f() {}, list: [() => 1, undefined, , NaN, 1], s: Symbol('s'), [Symbol('k')]: 1, big: 1n, e: -Infinity,\n"
-        "  get live() { throw 1 }, box: new Box(), date: new Date(0), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
+        "  get live() { throw 1 }, box: new Box(), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
     )
-    assert found.main == {"list": [None, None, None, None, 1], "e": None, "box": {"x": 1}, "date": {}, "re": {}, "own": {"a": 1}, "odd key": {}, "ok": 1}
+    assert found.main == {"list": [None, None, None, None, 1], "e": None, "box": {"x": 1}, "re": {}, "own": {"a": 1}, "odd key": {}, "ok": 1}
     assert set(found.not_data) == {
         NotData("f", "function"), NotData("list[0]", "function"), NotData("list[1]", "undefined"), NotData("list[2]", "undefined"),
         NotData("list[3]", "NaN"), NotData("s", "symbol"), NotData("", "symbol as a key"), NotData("big", "bigint"), NotData("e", "Infinity"),
-        NotData("live", "accessor"), NotData("box", "object of a class"), NotData("date", "Date"), NotData("date", "toJSON"), NotData("re", "RegExp"),
+        NotData("live", "accessor"), NotData("box", "object of a class"), NotData("re", "RegExp"),
         NotData("own", "toJSON"), NotData("own.toJSON", "function"), NotData("odd key.g", "function"),
     }  # fmt: skip
 
@@ -255,7 +254,8 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
         ("export const main = { a: new (new Date(0).constructor)() }", "the clock"),
         ("class D extends Date {}\nexport const main = { a: +new D() }", "the clock"),
         ("export const main = { a: __date_clock() }", "`__date_clock`"),
-        ("export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }", "`localeCompare`"),
+        ("export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }", "`sort` with a function"),
+        ("export const main = { a: 'b'.localeCompare('a') }", "`localeCompare`"),
         ("export const main = new Proxy({}, { ownKeys() { for (;;) {} } })", "`Proxy`"),
         ("export const main = { a: import.meta.url }", "`import.meta`"),
         ("await new Promise(() => {})\nexport const main = { a: 1 }", "line 1: its `main` needs `await`"),
@@ -268,9 +268,40 @@ def test_a_schema_that_needs_more_than_itself_is_refused_and_told_why(engine: En
     assert named in error.message
 
 
-def test_a_date_with_a_value_is_data_in_the_time_of_utc(engine: Engine) -> None:
-    text = "export const main = { a: new Date(2020, 0, 2).toISOString(), b: new Date('2020-01-02T03:04:05').getTime(), c: Date.UTC(1970, 0, 1) }"
-    assert read(engine, text).main == {"a": "2020-01-02T00:00:00.000Z", "b": 1577934245000, "c": 0}
+PROBES = {
+    "global": ("if (String(globalThis) === '[object global]') main.root = 'evil'", "`globalThis`"),
+    "names of the global": ("for (const k in globalThis) main.root += k", "`globalThis`"),
+    "escaped": ("main.root = String(global\\u0054his)", "`globalThis`"),
+    "name of a host": ("if (typeof DOMException === 'function') main.root = 'evil'", "the unknown name `DOMException`"),
+    "name of a newer language": ("const f = (Iterator) => 1; main.root = typeof Iterator", "the unknown name `Iterator`"),
+    "helper of iterators": ("if ([].values().map) main.root = 'evil'", "`map`"),
+    "stack": ("main.root = Error('x')['sta' + 'ck']", "`Error`"),
+    "stack of a class": ("class E extends TypeError {}\nmain.root = new E('x').stack", "`TypeError`"),
+    "rejection": ("Promise.resolve().then(() => null.x).catch((e) => { main.root = e.message })", "`Promise`"),
+    "depth": ("const deep = async (n) => { main.root = n; deep(n + 1) }\nvoid deep(0)", "async function"),
+    "depth without a call": ("const o = { async valueOf() { main.root += 1; o + 1 }, toString() { return '' } }\nvoid (o + 1)", "async function"),
+    "date": ("main.root = String(new Date('1 2 2020 x'))", "`Date`"),
+    "date of numbers": ("main.root = new Date(2020, 0, 2).toString()", "`Date`"),
+    "names of a built-in": ("main.root = Object.getOwnPropertyNames(Math).length", "`getOwnPropertyNames`"),
+    "own": ("main.root = {}.hasOwnProperty.call(Math, 'f16round')", "`hasOwnProperty`"),
+    "in": ("main.root = 'f16round' in Math", "the operator `in`"),
+    "reflect": ("main.root = Reflect.ownKeys(Math).length", "`Reflect`"),
+    "sort": ("let n = 0; [3, 1, 2].sort((a, b) => (n += 1, a - b)); main.root = n", "`sort` with a function"),
+    "sort of objects": ("let n = 0; [1, 2, 3].map(() => ({ toString: () => `${n++}` })).sort(); main.root = n", "`sort` of objects"),
+}
+
+
+@pytest.mark.parametrize(("probe", "named"), PROBES.values(), ids=PROBES)
+def test_a_module_that_can_tell_one_engine_from_another_is_refused(engine: Engine, probe: str, named: str) -> None:
+    error = refused(engine, f"export const main = {{ root: 'https://shop.example' }}\n{probe}")
+    assert error.code == "FMC-005"
+    assert named in error.message
+
+
+def test_what_only_handlers_use_does_not_refuse_a_module(engine: Engine) -> None:
+    text = "const BASE = 'x'\nexport const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => { if (!n) throw new Error('none') }\n"
+    handlers = "export const handlers = () => ({ get: { run: async (n) => { try { check(n); return new Date() } catch (e) { return Promise.reject(e) } } } })"
+    assert read(engine, text + handlers).main == {"a": "x/ab"}
 
 
 def test_two_readings_are_the_same(engine: Engine) -> None:
@@ -283,8 +314,7 @@ def test_two_readings_are_the_same(engine: Engine) -> None:
 LIES = {
     "stringify": "JSON.stringify = () => '{}'; JSON.parse = () => ({})",
     "toJSON": "Object.prototype.toJSON = () => 'lie'; Array.prototype.toJSON = () => 'lie'; String.prototype.toJSON = () => 'lie'",
-    "keys": "Object.keys = () => []; Reflect.ownKeys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () => undefined",
-    "reflect": "for (const k of Object.getOwnPropertyNames(Reflect)) Reflect[k] = () => { throw 1 }",
+    "keys": "Object.keys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () => undefined",
     "list": "for (const k of ['map', 'push', 'join', 'forEach', 'concat', 'slice']) Array.prototype[k] = () => ['lie']; Array.isArray = () => false",
     "iterator": "Array.prototype[Symbol.iterator] = function* () { yield 'lie' }; String.prototype[Symbol.iterator] = function* () {}",
     "primitive": "Object.prototype[Symbol.toPrimitive] = () => 'lie'; Symbol.prototype.toString = () => 'lie'",
@@ -294,8 +324,8 @@ LIES = {
     "call": "(() => {}).__proto__.call = () => 'lie'; (() => {}).__proto__.apply = () => 'lie'; (() => {}).__proto__.bind = () => 'lie'",
     "number": "Number.isFinite = () => false; Number.prototype.toString = () => 'lie'; isNaN = () => true",
     "string": "String.prototype.slice = () => 'lie'; String = () => 'lie'; Object.prototype.hasOwnProperty = () => false; Object.create = () => ({})",
-    "globals": "globalThis.JSON = null; globalThis.Object = null; globalThis.Array = null; globalThis.Reflect = null; globalThis.Error = null",
-    "class": "Object.setPrototypeOf(Object.prototype.constructor, null); Error.prototype.name = 'lie'",
+    "globals": "JSON = null; Object = null; Array = null",
+    "class": "Object.setPrototypeOf(Object.prototype.constructor, null)",
 }
 
 
@@ -357,9 +387,9 @@ def test_a_hidden_property_is_read_as_its_users_read_it(engine: Engine, tmp_path
     assert any(finding.startswith("not-data root: is not plain data: hidden property.") for finding in findings)
 
 
-def test_a_binding_that_changes_after_the_module_is_read_as_it_is_then(engine: Engine) -> None:
-    assert read(engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })").main == {"a": 2}
-    assert read(engine, "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2 } })").main == {"a": 2}
+def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> None:
+    assert "`Promise`" in refused(engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })").message
+    assert "`Promise`" in refused(engine, "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2 } })").message
 
 
 @pytest.mark.parametrize(
@@ -399,7 +429,7 @@ def test_what_an_engine_loads_is_read(engine: Engine, text: str) -> None:
 
 
 def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engine: Engine) -> None:
-    assert refused(engine, "const unused = nope()\nexport const main = { a: 1 }").message.startswith("line 1: threw while")
+    assert refused(engine, "const unused = nope()\nexport const main = { a: 1 }").message.startswith("its `main` needs the unknown name `nope`")
 
 
 @pytest.mark.parametrize(
@@ -435,10 +465,10 @@ def test_a_module_cannot_show_itself_otherwise_to_its_users(engine: Engine, text
 
 def test_the_engine_has_the_names_of_the_language_and_no_others(engine: Engine) -> None:
     text = (
-        "export const main = { a: [Date.length, [].at.length, [].findLast.length, Object.hasOwn.length, 'prototype' in [].toSorted],\n"
-        "  b: 'cdiv' in BigInt, c: typeof Object.__getClass + typeof ''.__quote }"
+        "export const main = { a: [[].at.length, [].sort.length, [].findLast.length, Object.hasOwn.length, [].toSorted.prototype === undefined],\n"
+        "  b: typeof BigInt.cdiv, c: typeof Object.__getClass + typeof ''.__quote }"
     )
-    assert read(engine, text).main == {"a": [7, 1, 1, 2, False], "b": False, "c": "undefined" * 2}
+    assert read(engine, text).main == {"a": [1, 1, 1, 2, True], "b": "undefined", "c": "undefined" * 2}
 
 
 def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
@@ -622,9 +652,10 @@ BigUint64Array Float32Array Float64Array DataView Promise BigInt console
 """
 
 
-def test_a_module_finds_nothing_to_reach_the_world_with(engine: Engine) -> None:
-    names = set(read(engine, "export const main = { names: Object.getOwnPropertyNames(globalThis).sort() }").main["names"])
-    assert {name for name in names - set(LANGUAGE.split()) if not name.startswith("_0")} <= set(HOST)
+def test_a_module_finds_nothing_to_reach_the_world_with() -> None:
+    context = pytest.importorskip("quickjs").Context()
+    context.eval(WALKER)
+    assert set(context.eval("Object.getOwnPropertyNames(globalThis).join(' ')").split()) - set(LANGUAGE.split()) <= set(HOST)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
@@ -646,9 +677,9 @@ def test_the_process_has_no_files_no_network_and_no_environment(engine: Engine) 
 
 
 def test_many_modules_share_one_process_and_nothing_else(engine: Engine) -> None:
-    read(engine, "globalThis.left = 1; Array.prototype.left = 1\nexport const main = {}")
+    read(engine, "Array.prototype.left = 1\nexport const main = {}")
     first = pid_of(engine)
-    assert read(engine, "export const main = { a: typeof left, b: [].left === undefined }").main == {"a": "undefined", "b": True}
+    assert read(engine, "export const main = { b: [].left === undefined }").main == {"b": True}
     assert pid_of(engine) == first
 
 

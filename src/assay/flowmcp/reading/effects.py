@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from assay.flowmcp.reading.tree import FUNCTIONS, cursor
+from assay.flowmcp.reading.tree import FUNCTIONS, cursor, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,14 @@ _REACHES_OUT = re.compile(
     rb"\\[ux]|\b(?:assign|definePropert(?:y|ies)|setPrototypeOf|getPrototypeOf|__proto__|__define[GS]etter__|prototype|constructor|Reflect|globalThis)\b"
 )
 """Words without which no code finds a built-in to change, or changes it without an assignment; and escapes, which can spell them."""
+_PROBES = """
+(try_statement) @try
+[(identifier) (shorthand_property_identifier)] @name
+(binary_expression operator: "in") @in
+"async" @async
+"""
+_UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect"))
+_ERRORS = frozenset(("Error", "AggregateError", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError"))
 
 
 def outside_functions(node: Node) -> Iterator[Node]:
@@ -87,3 +95,29 @@ def members(place: Node) -> Iterator[Node]:
             yield one
         else:
             open_nodes.extend(one.named_children)
+
+
+def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
+    """What of the code answers differently from engine to engine, and is no value to be forbidden while it runs.
+
+    An error must end the module: where it can be caught, or looked at without being thrown, it tells the engine by its text, and by when it comes.
+    A call of an async function catches every error. Functions that nothing can call are left alone.
+    """
+    runs = any(acts(node) for node in nodes)
+    for node in nodes:
+        found = cursor(_PROBES).captures(node)
+        yield from ((one, "`try`") for one in found.get("try", []))
+        yield from ((one, "a call of an async function") for one in found.get("async", []) if runs)
+        yield from ((one, "the operator `in`") for one in found.get("in", []) if runs)
+        for one in found.get("name", []) if runs else ():
+            if text(one) in _UNLIKE or (text(one) in _ERRORS and not _is_thrown(one)):
+                yield one, f"`{text(one)}`"
+
+
+def _is_thrown(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.type not in FUNCTIONS:
+        if above.type == "throw_statement":
+            return True
+        above = above.parent
+    return False

@@ -46,7 +46,6 @@ _QUERY = """
 (meta_property) @meta
 ((identifier) @reserved (#any-of? @reserved "await" "arguments"))
 (variable_declaration (variable_declarator name: (_) @var))
-(try_statement) @try
 (class_static_block) @new
 (binary_expression left: (private_property_identifier)) @new
 ((regex_flags) @new (#match? @new "[dv]"))
@@ -106,7 +105,7 @@ class Parsed:
         self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
         """From the last to the first, because writing one anew moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
-        self._tries = found.get("try", [])
+        self.names = _mentions(root)
         self._unread = [node.start_byte for node in (*found.get("new", []), *self._metas, *self._waits)]
         """Where the syntax is one that the engine cannot read."""
         self.handlers = self._handlers()
@@ -153,10 +152,9 @@ class Parsed:
                     return place(node)[0], what
         return None
 
-    def catches(self, target: str) -> int | None:
-        """The line of a `try` in the code that the target needs. What throws in one engine need not throw in another, and only `try` can tell."""
-        kept = self._kept(target, whole=False) if self._tries else []
-        return next((place(node)[0] for node in self._tries if any(one.start <= node.start_byte < one.end for one in kept)), None)
+    def probes(self, target: str) -> tuple[int, str] | None:
+        """What the code that the target needs has with which it can tell one engine from another, with its line."""
+        return next(((place(node)[0], what) for node, what in effects.probes([one.node for one in self._kept(target, whole=False)])), None)
 
     def first_line(self, name: str, target: str) -> int | None:
         """The first line that mentions a name in the code that the target needs. The engine does not know where a global name was read."""

@@ -87,6 +87,8 @@ _WALKER = """
     [Symbol, ["dispose", "asyncDispose"]], [RegExp.prototype, ["hasIndices", "unicodeSets", "compile"]], [Math, ["f16round", "sumPrecise"]],
     [RegExp, ["escape", "input", "$_", "lastMatch", "$&", "lastParen", "$+", "leftContext", "$`", "rightContext", "$'", "$1", "$2", "$3", "$4", "$5", "$6",
       "$7", "$8", "$9"]], [Error, ["captureStackTrace", "stackTraceLimit", "prepareStackTrace", "isError"]], [Error.prototype, ["cause"]],
+    [getPrototypeOf(getPrototypeOf([][Symbol.iterator]())), ["map", "filter", "take", "drop", "flatMap", "reduce", "toArray", "forEach", "some", "every",
+      "find"]],
     [JSON, ["rawJSON", "isRawJSON"]]]) {
     for (const name of names) if (!has(owner, name)) forbid(owner, name, "`" + name + "`");
   }
@@ -106,7 +108,17 @@ _WALKER = """
   }
   define(globalThis, "console", fixed(quiet));
 
-  const { sort, reverse, slice: cut } = ArrayPrototype;
+  const { sort: nativeSort, reverse, slice: cut } = ArrayPrototype;
+  function sort(order) {
+    if (order !== undefined) refuse("`sort` with a function", true);
+    const { length } = isArray(this) ? this : refuse("`sort` of what is no list", true);
+    for (let i = 0; i < length; i += 1) {
+      const own = describe(this, i);
+      const item = own === undefined ? "" : has(own, "value") ? own.value : own;
+      if ((typeof item === "object" && item !== null) || typeof item === "function") refuse("`sort` of objects", true);
+    }
+    return apply(nativeSort, this, []);
+  }
   const added = {
     at(index) {
       let place = +index;
@@ -121,7 +133,9 @@ _WALKER = """
       return undefined;
     },
   };
-  for (const name of ["at", "findLast", "toReversed", "toSorted"]) define(Array.prototype, name, fixed(added[name]));
+  added.sort = { sort(order) { return apply(sort, this, [order]); } }.sort;
+  forbidCall(getPrototypeOf(Uint8Array.prototype), "sort", "`sort` of numbers in a buffer");
+  for (const name of ["at", "findLast", "sort", "toReversed", "toSorted"]) define(Array.prototype, name, fixed(added[name]));
   define(String.prototype, "at", fixed(added.at));
   define(Object, "hasOwn", fixed(added.hasOwn));
 
@@ -175,6 +189,19 @@ _WALKER = """
     const iterators = [[][Symbol.iterator](), ""[Symbol.iterator](), new Map().entries(), new Set().entries(), "".matchAll(/x/g), (function* () {})(),
       (async function* () {})(), async function () {}];
     for (let i = 0; i < iterators.length; i += 1) learn(getPrototypeOf(iterators[i]), "iterator");
+  }
+  for (const [owner, names, isMethod] of [
+    [Object, ["getOwnPropertyNames", "getOwnPropertySymbols", "getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "hasOwn"], false],
+    [ObjectPrototype, ["hasOwnProperty", "propertyIsEnumerable"], true]]) {
+    for (const name of names) {
+      const real = owner[name];
+      const asked = { [name](...given) {
+        if (apply(mapHas, learned, [isMethod ? this : given[0]])) refuse("the names of a built-in: `" + name + "`", true);
+        return apply(real, this, given);
+      } }[name];
+      define(asked, "length", { __proto__: null, value: real.length, writable: false, enumerable: false, configurable: true });
+      define(owner, name, fixed(asked));
+    }
   }
   function changed(name, key) {
     note(0, "change of the built-in `" + (typeof key === "symbol" ? name + "[symbol]" : name === "" ? key : name + "." + key) + "`");
@@ -344,7 +371,7 @@ _WALKER = """
   return function (task, given) {
     if (task === "run") return guard(function () { return run(given); });
     if (task === "deliver") return guard(deliver);
-    for (const [name, what] of parse(given)) forbid(globalThis, name, what);
+    for (const [name, what] of parse(given)) if (task === "forbid" || !has(globalThis, name)) forbid(globalThis, name, what);
     return "";
   };
 })()
@@ -357,4 +384,5 @@ WALKER = " ".join(
     .replace("MAX_DEPTH", str(limits.MAX_DEPTH))
     .split("\n")
 )
-"""An expression whose value is a function of a task: ("forbid", JSON of names and what they are), ("run", function), ("deliver"). The last two give JSON."""
+"""An expression whose value is a function of a task: ("forbid", JSON of names and what they are), ("name", the same for
+names that are forbidden unless the engine has them: a host may), ("run", function), ("deliver"). The last two give JSON."""

@@ -20,7 +20,8 @@ from assay.flowmcp.reading.walker import HOST, WALKER
 from assay.worker_process import serve
 
 _LINE = re.compile(r"<input>:(\d+)")
-_NAMED = re.compile(r"`([^`]+)`(?: of the import|$)")
+_UNKNOWN = "the unknown name "
+_NAMED = re.compile(rf"(?:{_UNKNOWN})?`([^`]+)`(?: of the import|$)")
 _WARM_UP = b"import { a } from 'a'\nexport const main = { a: [1, 'x'], f() {} }\nexport const handlers = () => ({ b: { run: async () => import('c') } })\n"
 
 
@@ -89,11 +90,11 @@ def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
         return {"outcome": "used", "line": missing[0], "what": missing[1]}
     whole = module.program(target, whole=True)
     outcome = _run(module, target, whole)
-    if outcome["outcome"] == "used":
+    if outcome["outcome"] == "used" and not outcome["what"].startswith(_UNKNOWN):  # no host may have it, and then the module does not load
         part = module.program(target, whole=False)
         outcome = outcome if part == whole else _run(module, target, part)
-    line = module.catches(target) if outcome["outcome"] == "copied" else None
-    return outcome if line is None else {"outcome": "used", "line": line, "what": "`try`"}
+    probe = module.probes(target) if outcome["outcome"] == "copied" else None
+    return outcome if probe is None else {"outcome": "used", "line": probe[0], "what": probe[1]}
 
 
 def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
@@ -106,6 +107,7 @@ def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
     walker: _Callable = context.eval(WALKER)
     forbidden = {name: f"`{name}`" for name in HOST} | {name: f"`{name}` of the import '{_shown(at)}'" for name, at in module.imported.items()}
     forbidden[module.stand_in] = "`import()`"
+    walker("name", json.dumps([[name, f"{_UNKNOWN}`{name}`"] for name in sorted(module.names - forbidden.keys())]))
     walker("forbid", json.dumps(list(forbidden.items())))
     context.set_time_limit(limits.RUN_S)
     try:
