@@ -616,10 +616,14 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(quick: Run, 
     grow(quick, tmp_path)
     path = home(tmp_path, "index.json")
     written = path.read_bytes()
-    for spoil in (None, b"garbage", b"[" * 100_000, b"{}"):
+    for spoil in (None, b"{}"):
         path.unlink() if spoil is None else path.write_bytes(spoil)
         assert quick("schema", "index", "--now", "2033-01-01T00:00:00Z").code == 0
         assert path.read_bytes() == written
+    path.write_bytes(b"{")
+    for command in ("index", "gate", "status"):
+        assert quick("schema", command).code not in (0, 1)
+    path.write_bytes(written)
     assert quick("schema", "validate", path).code == 0
     assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (2, "scoringSystem/1.0.0")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.errors import InputError
 from assay.files import parse_json
 from assay.flowmcp.names import AREAS, GRADINGS, REJECTED
 from assay.flowmcp.node import Home, Lost, Stored, read_entries
@@ -115,10 +116,17 @@ def _rejecting(node: Any) -> Iterator[str]:
 
 
 def read_index(home: str) -> dict[str, Any]:
-    """The index of a namespace or selection as its file has it; empty where there is none that can be read."""
+    """The index of a namespace or selection as its file has it; empty where there is none. Raises InputError where it cannot be read."""
+    path = os.path.join(home, "index.json")
     try:
-        with open(os.path.join(home, "index.json"), "rb") as stream:
+        with open(path, "rb") as stream:
             found = parse_json(stream.read())
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError):
         return {}  # it is made anew from the entries
-    return found if isinstance(found, dict) else {}
+    except (OSError, ValueError, RecursionError) as error:
+        found = error
+    if not isinstance(found, dict):
+        why = found if isinstance(found, Exception) else "it is no object"
+        fix = "Restore it. Only where no entry was ever deleted, delete it and run `assay schema index`."
+        raise InputError("FIL-002", f"cannot be read, and with it the vetoes that it remembers: {why}.", where=path, fix=fix)
+    return found
