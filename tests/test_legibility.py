@@ -56,6 +56,7 @@ TEXT = {"type": "string", "description": "What is meant"}
 LONG = "Finds the books of an author in every branch of the library. " * 20
 
 BREAKS: dict[str, list[ToolSchema]] = {
+    "tools-absent": [mcp()],
     "description-absent": [mcp({**SEARCH, "description": ""}), mcp({key: value for key, value in SEARCH.items() if key != "description"})],
     "description-vague": [mcp({**SEARCH, "description": text})
                           for text in ("Search.", "Search books", "Searching the books: TODO", "does stuff with the books", "Search the books")],

@@ -34,6 +34,7 @@ MAX_DESCRIPTION = 1024
 _E, _W, _N = "error", "warning", "note"
 RULES: dict[str, Rule] = table(
     [
+        Rule("tools-absent", _E, "A server offers at least one tool.", "Ask again with the rights of its users; a server without tools cannot be graded."),
         Rule("description-absent", _E, "A tool says what it does.", "Describe what it returns, for what input, and when to use it."),
         Rule("description-vague", _W, "A description says more than the name.", "Say what comes back, for what input, and what the tool does not do."),
         Rule("description-long", _W, f"A description has at most {MAX_DESCRIPTION} signs.", "Move the details to the parameters."),
@@ -106,6 +107,8 @@ def token_cost(schema: ToolSchema) -> dict[str, Any]:
 
 def _check_server(schema: ToolSchema, found: Findings) -> None:
     description = schema.main.get("description")
+    if schema.kind == "mcp" and not schema.main["tools"]:  # of FlowMCP `tools-missing` says so
+        found.add("tools-absent", "tools", "is empty.")
     if schema.kind == "mcp" and not (isinstance(description, str) and description.strip()):
         found.add("instructions-absent", "description", "the server sends no instructions.")
     for field in ("description", "name"):
