@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import subprocess
 import sys
@@ -94,6 +95,23 @@ def test_the_statement_is_a_verification_summary_of_the_files_that_were_judged()
     assert (predicate["verificationResult"], predicate["verifiedLevels"], predicate["assay:outcome"]) == ("PASSED", ["ASSAY_PROMOTE"], "promote")
     assert predicate["verifier"]["version"] == {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
     assert predicate["assay:result"]["schema"] == "assay.decision/1"
+
+
+def test_an_attestation_says_that_both_sides_were_the_same_evidence(tmp_path: Path) -> None:
+    note = "SAME EVIDENCE: all 2 shared samples have exactly the same evidence on both sides."
+    found = made({**decision(), "notes": ["another note", note]})
+    assert found["predicate"]["assay:terms"] == {"same_evidence": note}
+    assert f"NOTE same_evidence: {note}" in run_verb(written(tmp_path / "x.json", envelope(found, key=None)), "--unsigned").stdout
+    assert made({**decision(), "notes": ["another note"]})["predicate"]["assay:terms"] == {}
+
+
+def test_a_check_without_evidence_says_that_none_was_checked(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text("{}")
+    path = written(tmp_path / "x.json", envelope(made(None, Subject("runs.jsonl", hashlib.sha256(b"{}").hexdigest())), key=None))
+    assert "no evidence was checked" in run_verb(path, "--unsigned").stdout
+    checks = json.loads(run_verb(path, "--unsigned", "--json").stdout)["checks"]
+    assert {key: value for one in checks if one["id"] == "evidence" for key, value in one.items() if key != "reason"} == {"id": "evidence", "holds": None}
+    assert "no evidence was checked" not in run_verb(path, "--unsigned", "--evidence", tmp_path / "runs.jsonl").stdout
 
 
 @pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])

@@ -30,12 +30,10 @@ from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote
-from assay.release.sides import Side, SideBuilder, mismatch_error, mismatches, same_evidence
+from assay.release.sides import SAME_EVIDENCE, Side, SideBuilder, mismatch_error, mismatches, same_evidence
 from assay.release.summary import Summary
 
 MAX_FAULTS = 20
-SAME_EVIDENCE = "SAME EVIDENCE"
-"""How the note begins that says of two sides that they are one."""
 
 
 class Terms(NamedTuple):

@@ -139,7 +139,7 @@ def _decide_and_store(options: argparse.Namespace, rules: ReleaseRules, choice: 
 
 def _finish(options: argparse.Namespace, document: dict[str, Any]) -> int:
     from assay.cli.gate_show import page, show
-    from assay.deciding import SAME_EVIDENCE
+    from assay.release.sides import SAME_EVIDENCE
     from assay.reports import junit
 
     writers = {".md": lambda: page(document).encode(), ".xml": lambda: junit.decision(document), ".html": lambda: _html(options, document)}

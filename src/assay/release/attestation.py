@@ -22,6 +22,7 @@ from assay.errors import Fault, InputError
 from assay.files import Document, json_fault, open_input, parse_json, read_json
 from assay.records.grade import GRADES_SCHEMA
 from assay.records.reading import read_record
+from assay.release.sides import SAME_EVIDENCE
 from assay.release.signing import PAYLOAD_TYPE, Signature, check_signatures, decoded, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -147,8 +148,9 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
 
 
 def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What was agreed to that makes a decision easier: whoever relies on it must see that without opening the decision."""
+    """What was agreed to, or seen, that makes a decision easier: whoever relies on it must see that without opening the decision."""
     found = {
+        "same_evidence": next((note for note in document.get("notes") or [] if str(note).startswith(SAME_EVIDENCE)), None),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],
@@ -294,7 +296,7 @@ def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
     """Whether these files are the candidate, by their bytes: each of its files, once, and no other."""
     due = [(one.digest.sha256, one.name) for one in found.subject]
     compared = {one.digest.sha256: one.name for one in found.predicate.baseline}
-    checks = []
+    checks = [] if paths else [Check("evidence", None, "no evidence was checked: name the candidate's files with --evidence")]
     for path in paths:
         own = file_digest(path)
         match = next((one for one in due if one[0] == own and own != EMPTY), None)

@@ -292,6 +292,10 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
     return [mismatch for mismatch in found if not (mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named)]
 
 
+SAME_EVIDENCE = "SAME EVIDENCE"
+"""How the note begins that says of two sides that they are one."""
+
+
 def same_evidence(candidate: Side, baseline: Side) -> list[str]:
     """The samples of which both sides saw exactly the same."""
     return sorted(sample for sample, found in candidate.contents.items() if baseline.contents.get(sample) == found)
