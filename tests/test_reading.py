@@ -944,6 +944,8 @@ def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path
     put(root, "data.json", {"rows": []})
     put(root, "a b.mjs", SOUND)
     put(root, ".hidden.mjs", SOUND)
+    put(root, ".eslintrc.js", "module.exports = { root: true }")
+    put(root, ".settings.json", "{ // as an editor writes it\n}")
     put(root, "README.md", "text")
     for skipped in ("node_modules/x.mjs", ".git/x.mjs", "_gradings/x.json", "package.json", "index.json", "b/scores.json", "tsconfig.json"):
         put(root, skipped, SOUND)
@@ -955,11 +957,14 @@ def test_a_folder_is_read_whole_and_nothing_is_dropped_in_silence(tmp_path: Path
     found = read_folder(str(root))
     assert [os.path.relpath(one.path, root) for one in found.schemas] == ["a/one.json", "a/server.json", "b/inside.mjs", "b/two.mjs"]
     assert [(os.path.relpath(error.where, root), error.code) for error in found.unread] == [
-        ("a b.mjs", "FMC-007"), ("broken.json", "FIL-002"), ("broken.mjs", "FMC-001"), ("endless.mjs", "FMC-005"),
+        (".hidden.mjs", "FMC-007"), ("a b.mjs", "FMC-007"), ("broken.json", "FIL-002"), ("broken.mjs", "FMC-001"), ("endless.mjs", "FMC-005"),
         ("out.mjs", "FMC-009"), ("outdir", "FMC-009"), ("self.mjs", "FMC-009"),
     ]  # fmt: skip
-    assert [os.path.relpath(one.path, root) for one in found.skipped] == [".hidden.mjs", "data.json", "list.mjs", "round"]
-    assert "only list" in found.skipped[2].reason
+    assert [os.path.relpath(one.path, root) for one in found.skipped] == [
+        ".eslintrc.js", ".git", ".settings.json", "data.json", "list.mjs", "node_modules", "round",
+    ]  # fmt: skip
+    assert "only list" in found.skipped[4].reason
+    assert found.skipped[5].reason == "is a folder that is not read; modules in it: 1."
 
 
 def test_a_folder_without_a_schema_is_an_error(tmp_path: Path) -> None:

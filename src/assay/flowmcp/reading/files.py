@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from itertools import islice
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
@@ -279,7 +280,10 @@ def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
         except InputError as error:
             if error.code == "FMC-006":
                 raise  # no module of any folder can be read
-            unread.append(error)
+            if os.path.basename(file).startswith(".") and file.lower().endswith(DATA) and error.code.startswith("FIL"):
+                skipped.append(Skipped(file, "is hidden, and no JSON or YAML."))  # the settings of an editor often are not
+            else:
+                unread.append(error)
     if not schemas and not unread:
         named = f" {len(skipped)} were looked at." if skipped else ""
         raise InputError("FMC-008", f"there is no tool schema in this folder.{named}", where=path, fix=_EXPORT)
@@ -312,6 +316,8 @@ def _walk(path: str) -> list[_Found]:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
                     open_folders.append(entry.path)
+                elif (unseen := _modules_below(entry.path)) > 0:
+                    found.append((entry.path, Skipped(entry.path, f"is a folder that is not read; modules in it: {unseen:,}.")))
                 continue
             one = _judge(entry, root)
             if one is not None:
@@ -322,20 +328,25 @@ def _walk(path: str) -> list[_Found]:
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
+def _modules_below(folder: str) -> int:
+    """How many files below a folder are named as modules, as far as one walk may go."""
+    files = (name for _, _, names in os.walk(folder) for name in names)
+    return sum(name.lower().endswith(MODULES) for name in islice(files, limits.MAX_ENTRIES))
+
+
 def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
     """What is to be done with a name that is no folder; None where it is none of our files."""
-    is_hidden = entry.name.startswith(".")
     is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
     try:
         real = os.path.realpath(entry.path, strict=True)
     except OSError:
         return InputError("FMC-009", "is a link that leads nowhere.", where=entry.path, fix="Remove it.") if is_named_so else None
     is_folder = entry.is_symlink() and os.path.isdir(real)
-    if (is_hidden or entry.name in SKIPPED_FOLDERS) if is_folder else not is_named_so:
+    if (entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS) if is_folder else not is_named_so:
         return None
     if os.path.commonpath((root, real)) != root:
         fix = "Copy what it leads to, or read it by its own name."
         return InputError("FMC-009", "is a link out of the folder; it is not followed.", where=entry.path, fix=fix)
     if is_folder:
         return Skipped(entry.path, "is a link to a folder of this tree.")
-    return Skipped(entry.path, "is hidden.") if is_hidden else (entry.path, real)
+    return entry.path, real
