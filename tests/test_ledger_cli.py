@@ -207,6 +207,12 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     assert (document["clean"], document["fault_count"]) == (False, 1)
     played = assay("replay", "r-1", "--db", "l.db")
     assert (played.code, "not what its digest says" in played.err) == (3, True)
+    raw = sqlite3.connect(tmp_path / "l.db")
+    raw.execute("UPDATE records SET seq = 'nine' WHERE seq = 9")
+    raw.commit()
+    raw.close()
+    done = assay("verify", "--db", "l.db")
+    assert (done.code, "the place of this record is no whole number: 'nine'" in done.out) == (1, True), done.err
 
 
 def spoiled(path: Path, *statements: str) -> None:

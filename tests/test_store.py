@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -836,6 +837,31 @@ TAMPERED = [
     ("INSERT INTO tombstones (project, seq, digest, author, reason, at) SELECT project, 1, digest, 'x', 'y', 'z' FROM records WHERE seq = 4",
      "a tombstone is not the one that the chain tells of"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [t.heads, t.records, t.counts, t.seen, t.links, *t.SIDES], ids=lambda table: table.name)
+def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(tmp_path: Path, table: Any) -> None:
+    good, bad = tmp_path / "good.db", tmp_path / "bad.db"
+    with open_ledger(f"sqlite:///{good}") as ledger:
+        ledger.put_many([*graded(run("tool-use", tags=["x"])), *graded(run("rag", run_id="r-2", status="failed"))])
+    where = f" WHERE seq = (SELECT max(seq) FROM {table.name})" if "seq" in table.columns else ""
+    for column in table.columns:
+        if (table.name, column.name) == ("links", "position"):
+            continue  # only the order counts, and the chain covers that
+        for value in ("'none of ours'", "1.5", "X'00ff'", "-1"):
+            bad.write_bytes(good.read_bytes())
+            with closing(sqlite3.connect(bad)) as raw:
+                for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                    raw.execute(f"DROP TRIGGER {name}")
+                try:
+                    raw.execute(f"UPDATE {table.name} SET {column.name} = {value}{where}")
+                except sqlite3.IntegrityError:
+                    continue  # the database does not take it
+                raw.commit()
+            with open_ledger(f"sqlite:///{bad}") as ledger:
+                report = verify(ledger)
+            assert not report.clean, (column.name, value)
+            assert json.dumps([flaw._asdict() for flaw in report.flaws])
 
 
 @pytest.mark.parametrize(("statement", "what"), TAMPERED, ids=range(len(TAMPERED)))
