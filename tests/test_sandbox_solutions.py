@@ -431,6 +431,7 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
         ("test_more = lambda candidate: candidate(2) == 5\n", "`test_more` at line 1 was never run"),
         ("import functools\ndef same(a, b): assert a == b\ntest_a = functools.partial(same, 2)\n", "`test_a` at line 3 was never run"),
         ("class TestA:\n    test_a = lambda self: square(2) == 5\n", "`test_a` at line 2 was never run"),
+        ("class TestA:\n    test_a = classmethod(lambda self: square(2) == 5)\n", "`test_a` at line 2 was never run"),
         ("test_a = lambda: square(2) == 5\ntest_a = lambda: True\n", "`test_a` at line 1 was never run"),
         ("class A:\n    def runTest(self): assert False\n", "`runTest` at line 2 was never run"),
         (
@@ -456,6 +457,7 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
         "lambda",
         "partial",
         "lambda of a class",
+        "classmethod",
         "lambda twice",
         "runTest",
         "runTest of a case",
