@@ -286,6 +286,15 @@ PROBES = {
     "own": ("main.root = {}.hasOwnProperty.call(Math, 'f16round')", "`hasOwnProperty`"),
     "in": ("main.root = 'f16round' in Math", "the operator `in`"),
     "reflect": ("main.root = Reflect.ownKeys(Math).length", "`Reflect`"),
+    "console": ("main.root = String(console)", "`console`"),
+    "names of the console": ("main.root = typeof console.clear", "`console`"),
+    "inspected": ("console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { main.root = 'evil' } })", "`console` with an object"),
+    "digits": ("main.root = Math.exp(3.3)", "`Math.exp`"),
+    "power": ("let n = 1.1; main.root = n ** 3.3", "the operator `**`"),
+    "radix": ("main.root = (0.1).toString(3)", "`toString`"),
+    "letters": ("main.root = '\\u{10d50}'.toLowerCase()", "`toLowerCase`"),
+    "properties": ("main.root = /\\p{L}/u.test('x')", "Unicode properties"),
+    "made pattern": ("main.root = new RegExp('\\\\p{L}', 'u').test('x')", "`RegExp`"),
     "sort": ("let n = 0; [3, 1, 2].sort((a, b) => (n += 1, a - b)); main.root = n", "`sort` with a function"),
     "sort of objects": ("let n = 0; [1, 2, 3].map(() => ({ toString: () => `${n++}` })).sort(); main.root = n", "`sort` of objects"),
 }
@@ -299,7 +308,8 @@ def test_a_module_that_can_tell_one_engine_from_another_is_refused(engine: Engin
 
 
 def test_what_only_handlers_use_does_not_refuse_a_module(engine: Engine) -> None:
-    text = "const BASE = 'x'\nexport const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => { if (!n) throw new Error('none') }\n"
+    text = "console.log('loaded')\nconst BASE = 'X'.toLowerCase() + (10 ** 2 + 5).toString(36).slice(9)\n"
+    text += "export const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => { if (!n) throw new Error('none') }\n"
     handlers = "export const handlers = () => ({ get: { run: async (n) => { try { check(n); return new Date() } catch (e) { return Promise.reject(e) } } } })"
     assert read(engine, text + handlers).main == {"a": "x/ab"}
 
@@ -401,9 +411,9 @@ def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> N
         ("export const main = {}\nexport { nope }", "line 1, column 1: exports `nope`, and declares no `nope`"),
         ("import { x } from 'fs'\nconst x = 1\nexport const main = {}", "line 2, column 1: `x` is imported and declared"),
         ("import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}", "line 2, column 1: imports `x` a second time"),
-        ("export const main = { a: arguments.length }", "line 1, column 26: `arguments` is no name"),
-        ("const f = () => arguments.length\nexport const main = { a: f() }", "line 1, column 17: `arguments` is no name"),
-        ("const await = 1\nexport const main = {}", "line 1, column 7: `await` is no name"),
+        ("export const main = { a: arguments.length }", "line 1, column 26: `arguments` is not a valid name"),
+        ("const f = () => arguments.length\nexport const main = { a: f() }", "line 1, column 17: `arguments` is not a valid name"),
+        ("const await = 1\nexport const main = {}", "line 1, column 7: `await` is not a valid name"),
         ("export const main = { a: new.target }", "line 1, column 26: `new.target` stands outside"),
         ("const unused = 1\nconst unused = 2\nexport const main = {}", "line 2: the engine cannot read this"),
         ("class A { static { } }\nconst unused = 1\nconst unused = 2\nexport const main = {}", "line 3: the engine cannot read this"),

@@ -39,9 +39,12 @@ _PROBES = """
 (try_statement) @try
 [(identifier) (shorthand_property_identifier)] @name
 (binary_expression operator: "in") @in
+(binary_expression operator: "**") @power
+(augmented_assignment_expression operator: "**=") @power
+(regex_pattern) @unicode
 "async" @async
 """
-_UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect"))
+_UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect", "RegExp"))
 _ERRORS = frozenset(("Error", "AggregateError", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError"))
 
 
@@ -109,9 +112,21 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
         yield from ((one, "`try`") for one in found.get("try", []))
         yield from ((one, "a call of an async function") for one in found.get("async", []) if runs)
         yield from ((one, "the operator `in`") for one in found.get("in", []) if runs)
+        yield from ((one, "a pattern of Unicode properties") for one in found.get("unicode", []) if runs and "\\p{" in text(one).lower())
+        yield from ((one, "the operator `**`") for one in found.get("power", []) if runs and not all(text(part).isdigit() for part in one.named_children))
         for one in found.get("name", []) if runs else ():
-            if text(one) in _UNLIKE or (text(one) in _ERRORS and not _is_thrown(one)):
+            if text(one) in _UNLIKE or (text(one) == "console" and not _is_logged(one)) or (text(one) in _ERRORS and not _is_thrown(one)):
                 yield one, f"`{text(one)}`"
+
+
+def _is_logged(node: Node) -> bool:
+    """Whether the name is that of `console.log(…);`, a statement of its own."""
+    kinds: list[str] = []
+    above = node.parent
+    while above is not None and len(kinds) < 3:
+        kinds.append(above.type)
+        above = above.parent
+    return kinds == ["member_expression", "call_expression", "expression_statement"]
 
 
 def _is_thrown(node: Node) -> bool:

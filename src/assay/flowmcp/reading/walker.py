@@ -30,10 +30,10 @@ _WALKER = """
   const { create, is, prototype: ObjectPrototype } = Object;
   const { isArray, prototype: ArrayPrototype } = Array;
   const { parse, stringify } = JSON;
-  const { isFinite } = Number;
+  const { isFinite, isSafeInteger } = Number;
   const { hasOwnProperty, toString: tagOf } = ObjectPrototype;
   const { toStringTag } = Symbol;
-  const { slice } = String.prototype;
+  const { slice, charCodeAt } = String.prototype;
   const { has: mapHas, set: mapSet } = Map.prototype;
   const Fault = Error;
   const Clock = Date;
@@ -71,12 +71,28 @@ _WALKER = """
   forbidCall(Day, "now", "the clock: `Date.now`");
   define(globalThis, "Date", fixed(Day));
   forbidCall(Math, "random", "chance: `Math.random`");
+  for (const name of ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "exp", "expm1", "hypot", "log", "log10", "log1p",
+    "log2", "pow", "sin", "sinh", "tan", "tanh"]) forbidCall(Math, name, "the last digits of `Math." + name + "`");
+  function check(owner, name, differs) {
+    const real = owner[name];
+    const checked = { [name](...given) {
+      if (differs(this, given)) refuse("`" + name + "` of what differs from engine to engine", true);
+      return apply(real, this, given);
+    } }[name];
+    define(checked, "length", { __proto__: null, value: real.length, writable: false, enumerable: false, configurable: true });
+    define(owner, name, fixed(checked));
+  }
+  check(Number.prototype, "toString", (self, given) => given[0] !== undefined && given[0] !== 10 && !isSafeInteger(typeof self === "number" ? self : NaN));
+  for (const name of ["toLowerCase", "toUpperCase", "normalize"]) check(String.prototype, name, (self) => {
+    if (typeof self !== "string") return true;
+    for (let i = 0; i < self.length; i += 1) if (apply(charCodeAt, self, [i]) > 0x24f) return true;
+    return false;
+  });
   for (const [owner, names] of [[Number.prototype, ["toLocaleString"]], [BigInt.prototype, ["toLocaleString"]], [Array.prototype, ["toLocaleString"]],
     [String.prototype, ["localeCompare", "toLocaleLowerCase", "toLocaleUpperCase"]],
     [Clock.prototype, ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]]]) {
     for (const name of names) forbidCall(owner, name, "the language of the machine: `" + name + "`");
   }
-
   forbidCall(getPrototypeOf(refuse), "toString", "the text of a function");
   for (const [owner, names] of [
     [ArrayPrototype, ["findLastIndex", "toSpliced", "with"]], [Array, ["fromAsync"]], [Object, ["groupBy"]], [Map, ["groupBy"]],
@@ -104,7 +120,11 @@ _WALKER = """
 
   const quiet = {};
   for (const name of ["log", "info", "warn", "error", "debug", "trace", "table", "dir", "group", "groupEnd", "time", "timeEnd", "assert", "count"]) {
-    define(quiet, name, fixed(() => {}));
+    define(quiet, name, fixed((...given) => {
+      for (let i = 0; i < given.length; i += 1) {
+        if ((typeof given[i] === "object" && given[i] !== null) || typeof given[i] === "function") refuse("`console` with an object", true);
+      }
+    }));
   }
   define(globalThis, "console", fixed(quiet));
 
@@ -190,19 +210,10 @@ _WALKER = """
       (async function* () {})(), async function () {}];
     for (let i = 0; i < iterators.length; i += 1) learn(getPrototypeOf(iterators[i]), "iterator");
   }
-  for (const [owner, names, isMethod] of [
-    [Object, ["getOwnPropertyNames", "getOwnPropertySymbols", "getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "hasOwn"], false],
-    [ObjectPrototype, ["hasOwnProperty", "propertyIsEnumerable"], true]]) {
-    for (const name of names) {
-      const real = owner[name];
-      const asked = { [name](...given) {
-        if (apply(mapHas, learned, [isMethod ? this : given[0]])) refuse("the names of a built-in: `" + name + "`", true);
-        return apply(real, this, given);
-      } }[name];
-      define(asked, "length", { __proto__: null, value: real.length, writable: false, enumerable: false, configurable: true });
-      define(owner, name, fixed(asked));
-    }
+  for (const name of ["getOwnPropertyNames", "getOwnPropertySymbols", "getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "hasOwn"]) {
+    check(Object, name, (self, given) => apply(mapHas, learned, [given[0]]));
   }
+  for (const name of ["hasOwnProperty", "propertyIsEnumerable"]) check(ObjectPrototype, name, (self) => apply(mapHas, learned, [self]));
   function changed(name, key) {
     note(0, "change of the built-in `" + (typeof key === "symbol" ? name + "[symbol]" : name === "" ? key : name + "." + key) + "`");
   }
