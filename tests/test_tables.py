@@ -370,3 +370,37 @@ def test_a_veto_an_area_or_a_list_moves_its_own_system_alone(name: str, owner: t
     moved = {system: moved_tables(now()[system]._replace(tables=tables.of_system(*system))) for system in SYSTEMS}
     assert [system for system, found in moved.items() if found] == [owner]
     assert len(moved[owner]) == 1
+
+
+# --- rules that are nothing but code ------------------------------------------------------------------------------------------------------
+
+RULE = '''
+def passes(score, limit):
+    """Whether it passes."""
+    # as the guide says
+    return score >= limit, "the score reaches the limit"
+'''
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [("score >= limit", "score > limit"), ("return score >= limit", "return True"), ("score, limit", "score, limit=0"), (">= limit", ">= limit - 1")],
+)
+def test_a_change_of_a_rule_moves_the_digest_of_its_module(planted: tuple[str, str]) -> None:
+    assert tables.code_digest(RULE.replace(*planted)) != tables.code_digest(RULE)
+
+
+@pytest.mark.parametrize("planted", [("as the guide says", "as agreed"), ("Whether it passes.", "True if so."), ("reaches the limit", "is high enough")])
+def test_other_words_for_a_rule_move_nothing(planted: tuple[str, str]) -> None:
+    assert tables.code_digest(RULE.replace(*planted)) == tables.code_digest(RULE)
+
+
+def test_a_changed_rule_in_any_module_is_red_and_names_it_whether_golden_inputs_reach_it_or_not() -> None:
+    for module, owner in tables.modules().items():
+        key = f"{module}{tables.CODE}"
+        held = recorded_tables()[" ".join(owner)]
+        assert held[key] == tables.of_module(module)[key]
+    family, name = tables.modules()["assay.flowmcp.memory"]
+    system = next(one for one in current() if (one.family, one.name) == (family, name))
+    (found,) = moved_tables(system._replace(tables={**system.tables, "assay.flowmcp.memory:code": "0" * 16}))
+    assert "the code of assay.flowmcp.memory changed" in found

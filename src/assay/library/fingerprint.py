@@ -8,6 +8,7 @@ the scoring fingerprint alone. Profiles and policies are pinned to version 1, so
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -266,7 +267,12 @@ def moved_tables(system: System) -> list[str]:
     held = recorded_tables().get(f"{system.family} {system.name}", {})
     found = []
     for key in sorted(held.keys() | system.tables.keys()):
-        if key not in system.tables:
+        if key.endswith(tables.CODE) and (sys.version_info[:2] != tables.RECORDED_WITH or held.get(key) == system.tables.get(key)):
+            continue
+        if key.endswith(tables.CODE) and key in held and key in system.tables:
+            module, after = key.removesuffix(tables.CODE), f"if a verdict can move, {system.version} must become another"
+            found.append(f"{system.family} {system.name}: the code of {module} changed; {after}, otherwise run `assay library publish`")
+        elif key not in system.tables:
             found.append(f"{system.family} {system.name}: {key} is recorded and gone; run `assay library publish`")
         elif key not in held:
             found.append(f"{system.family} {system.name}: {key} is not recorded yet; run `assay library publish`")

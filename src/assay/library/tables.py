@@ -1,8 +1,8 @@
 """Every table, list, pattern and constant that can move a verdict, found by walking the modules of each system.
 
 Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a function, a field of a record counts unless it is excluded
-below with its reason. Values count, source text does not: code that is rewritten and does the same stays as it is. Rules that are nothing but code are
-seen by the golden inputs (`fingerprint`).
+below with its reason. A changed value needs a new version. Code has a digest for each module, without comments, docstrings and sentences: a changed rule is
+noticed even where no golden input (`fingerprint`) reaches it, and whoever changed it says whether it moves a verdict.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import pkgutil
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Context, Decimal
@@ -69,6 +70,12 @@ _DATA = "flowmcp/data"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+CODE = ":code"
+"""How the digest of a module's code is named."""
+RECORDED_WITH = (3, 11)
+"""The Python whose syntax trees were recorded: another one has others, and says nothing of code."""
+
+
 class Table(NamedTuple):
     """One value that a module holds."""
 
@@ -102,9 +109,7 @@ def _inside(package: str) -> list[str]:
 def _assigned(name: str) -> tuple[str, ...]:
     """The names that a module itself gives a value, a class or a function; those that it imports belong to others."""
     found: dict[str, None] = {}
-    with open(str(import_module(name).__file__), encoding="utf-8") as stream:
-        tree = _outermost(ast.parse(stream.read()))
-    for node in ast.walk(tree):
+    for node in ast.walk(_outermost(ast.parse(_source(name)))):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= dict.fromkeys(part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
@@ -219,8 +224,27 @@ def _digest(tree: Any) -> str:
 
 
 def of_module(module: str) -> dict[str, str]:
-    """The digest of each value that a module holds now, by `module:NAME`."""
-    return {table.key: _digest(plain(table.value)) for table in tables(module)}
+    """The digest of each value that a module holds now, by `module:NAME`, and that of its code."""
+    found = {table.key: _digest(plain(table.value)) for table in tables(module)}
+    return found | {f"{module}{CODE}": code_digest(_source(module))} if sys.version_info[:2] == RECORDED_WITH else found
+
+
+def code_digest(source: str) -> str:
+    """What a module does, as far as its text can say: its syntax tree without comments, docstrings, and sentences that people read."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):  # a text that stands alone is a docstring
+            body[:] = [part for part in body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str))]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            node.value = " "
+    return sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+@cache
+def _source(module: str) -> str:
+    with open(str(import_module(module).__file__), encoding="utf-8") as stream:
+        return stream.read()
 
 
 def of_system(family: str, system: str) -> dict[str, str]:
