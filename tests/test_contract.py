@@ -92,7 +92,7 @@ def test_a_schema_without_a_cheap_bound_is_evaluated_all_the_same() -> None:
 def test_what_is_no_usable_schema_is_undetermined(schema: Any) -> None:
     verdict = check(schema, {})
     assert verdict.passed is None
-    assert "no usable JSON Schema" in verdict.reason
+    assert "not a usable JSON Schema" in verdict.reason
 
 
 def test_the_usual_schema_needs_no_process() -> None:

@@ -213,10 +213,10 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
         ({"properties": {"p": {"prefixItems": [{"type": "string"}], "items": False}}}, {"p": ["x", 1]}, False, "p"),
         ({"$defs": {"s": {"type": "string"}}, "properties": {"answer": {"$ref": "#/$defs/s"}}}, {"answer": 1}, False, "answer"),
         ({"unevaluatedProperties": False, "properties": {"answer": True}}, {"answer": 1, "more": 1}, False, "more"),
-        ({"type": "nope"}, {"answer": 1}, None, "no usable JSON Schema"),
-        ({"properties": 5}, {"answer": 1}, None, "no usable JSON Schema"),
-        ({"properties": {"answer": {"pattern": "("}}}, {"answer": "x"}, None, "no usable JSON Schema"),
-        ({"$ref": "#/$defs/none"}, {"answer": 1}, None, "no usable JSON Schema"),
+        ({"type": "nope"}, {"answer": 1}, None, "not a usable JSON Schema"),
+        ({"properties": 5}, {"answer": 1}, None, "not a usable JSON Schema"),
+        ({"properties": {"answer": {"pattern": "("}}}, {"answer": "x"}, None, "not a usable JSON Schema"),
+        ({"$ref": "#/$defs/none"}, {"answer": 1}, None, "not a usable JSON Schema"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {"answer": 1}, None, "draft-07"),
         ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, {"answer": 1}, None, "2019-09"),
         ({"$schema": "https://example.org/own"}, {"answer": 1}, None, "example.org"),
@@ -294,7 +294,7 @@ def test_a_reference_to_a_file_is_refused(tmp_path: Path) -> None:
     for reference in (target.as_uri(), str(target), "../../../../../../etc/passwd"):
         passed, reason = said("schema_contract_valid", "rag", output_schema={"$ref": reference})
         assert passed is None
-        assert "no usable JSON Schema" in reason
+        assert "not a usable JSON Schema" in reason
 
 
 @pytest.mark.parametrize(
@@ -891,5 +891,5 @@ def test_a_schema_that_nests_without_end_or_holds_nan_is_undetermined_and_ends_n
     for schema in (deep, {"properties": {"x": {"const": float("nan")}}}, {"x": object()}):
         found = contract_fault(schema, {"x": None})
         assert found.passed is None
-        assert "no usable JSON Schema" in found.reason
+        assert "not a usable JSON Schema" in found.reason
     assert contract_fault({"properties": {"x": {"const": None}}}, {"x": None}).passed is True

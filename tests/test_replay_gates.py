@@ -347,7 +347,7 @@ def test_a_gate_on_tool_schemas_under_a_published_policy_of_the_past_is_made_aga
     assert play(here, "l.db").code == 3, "without that library nobody knows the version"
     publish(library, "flowmcp", "1.1.0", ("production_from: B", "production_from: A"))
     changed = play(here, "l.db", "--library", library)
-    assert (changed.code, changed.json()["difference"]["path"]) == (1, "evidence.policy")
+    assert (changed.code, changed.json()["difference"]["path"]) == (1, "gradingSystem")
 
 
 def test_a_forged_verdict_on_tool_schemas_is_found_out(here: Run, lists: Path) -> None:
