@@ -229,13 +229,19 @@ def _asked(question: Question) -> Checked:
     return _processes.ask(question)
 
 
-@atexit.register
 def end_processes() -> None:
     """End the processes of all threads, and start no other: what they were asked raises Ending."""
     _over.set()
     with _lock:
         for worker in _started:
             worker.kill()
+
+
+@atexit.register
+def _leave_nothing() -> None:
+    end_processes()
+    for worker in _started:
+        worker.end()
 
 
 def begin() -> None:
