@@ -496,7 +496,7 @@ def test_a_profile_that_asks_for_both_orders_passes_no_pairwise_score_without_th
         (tmp_path / "p.yaml").write_text(f"{pairs}judge: {asked}\n")
         done = assay("grade", "run.json", "--profile", "p.yaml", "--json").json()["results"][0]
         assert done["passed"] is wanted
-        assert ("both orders" in json.dumps(done["findings"])) is not wanted
+        assert ("two orders" in json.dumps(done["findings"])) is not wanted
 
 
 def test_a_criterion_without_a_floor_is_shown_and_counts() -> None:

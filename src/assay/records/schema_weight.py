@@ -34,7 +34,7 @@ def weight_of(schema: Any) -> int | None:
     """The weight, or None where there is no bound or it is beyond `MAX_WEIGHT`.
 
     >>> weight_of({"type": "object"}), weight_of({"$ref": "#"})
-    (20, None)
+    (18, None)
     """
     try:
         return _Weighing(schema).node(schema, 0, root=True)[0]
